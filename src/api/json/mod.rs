@@ -1,0 +1,14 @@
+//! JSON read as it comes: tokens to a visitor, without building a document, from bytes in any pieces.
+//!
+//! The member edits, the input estimate and the meters all read through this. Memory is a few hundred bytes whatever
+//! the document holds; documents nested deeper than 128 containers are refused.
+
+mod number;
+mod path;
+mod scanner;
+mod text;
+
+pub use number::Number;
+pub use path::Path;
+pub use scanner::{Grammar, Kind, Scanner, Str, Visitor};
+pub use text::decoded;

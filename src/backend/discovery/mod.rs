@@ -1,0 +1,5 @@
+//! Where a pool's backends come from, as Pingora's `ServiceDiscovery`.
+
+mod named;
+
+pub use named::Named;

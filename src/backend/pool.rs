@@ -1,0 +1,201 @@
+//! A pool: backends that serve the same models, its slots, and the pick of the next backend.
+
+use super::discovery::Named;
+use super::member::Member;
+use super::retry_budget::RetryBudget;
+use super::selection::LeastStreams;
+use crate::config::{self, Balance};
+use crate::slots::{Slot, Slots};
+use pingora_load_balancing::selection::RoundRobin;
+use pingora_load_balancing::{Backend, Backends, LoadBalancer};
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+pub struct Pool {
+    pub rules: config::Pool,
+    pub slots: Arc<Slots>,
+    pub retries: RetryBudget,
+    members: Vec<Arc<Member>>,
+    balancer: Balancer,
+}
+
+/// Pingora's load balancer, by the order it walks in.
+enum Balancer {
+    RoundRobin(LoadBalancer<RoundRobin>),
+    LeastStreams(LoadBalancer<LeastStreams>),
+}
+
+/// A backend with its slot taken.
+#[derive(Debug)]
+pub struct Picked {
+    pub member: Arc<Member>,
+    pub addr: SocketAddr,
+    pub slot: Slot,
+}
+
+/// Why there is no backend to try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoPick {
+    /// The pool has none, or none that was not tried.
+    NoBackend,
+    /// All that are left have no free slot.
+    Full,
+}
+
+impl Pool {
+    /// A pool with its backends looked up once; names that do not resolve yet are found by a later `refresh`.
+    pub async fn start(rules: &config::Pool) -> Pool {
+        let members: Vec<_> = rules.backends.iter().map(Member::new).collect();
+        let backends = Backends::new(Box::new(Named::new(members.clone())));
+        let balancer = match rules.balance {
+            Balance::RoundRobin => Balancer::RoundRobin(LoadBalancer::from_backends(backends)),
+            // hash and affinity are named as not in effect at start; the fewest streams is the nearest
+            Balance::LeastStreams | Balance::Hash | Balance::Affinity => {
+                Balancer::LeastStreams(LoadBalancer::from_backends(backends))
+            }
+        };
+        let pool = Pool {
+            slots: Slots::new(rules.max_streams),
+            retries: RetryBudget::new(),
+            members,
+            balancer,
+            rules: rules.clone(),
+        };
+        pool.refresh().await;
+        pool
+    }
+
+    /// Discovers the backends anew.
+    pub async fn refresh(&self) {
+        let found = match &self.balancer {
+            Balancer::RoundRobin(b) => b.update().await,
+            Balancer::LeastStreams(b) => b.update().await,
+        };
+        if let Err(e) = found {
+            log::error!("pool {}: discovery failed: {e}", self.rules.name);
+        }
+    }
+
+    /// Whether any backend is listed by a name that may come to mean another address.
+    pub fn has_names(&self) -> bool {
+        self.members
+            .iter()
+            .any(|m| m.addr.parse::<SocketAddr>().is_err())
+    }
+
+    pub fn members(&self) -> &[Arc<Member>] {
+        &self.members
+    }
+
+    /// The upstream's name of a public model of this pool.
+    pub fn upstream_model(&self, public: &str) -> Option<&str> {
+        self.rules
+            .models
+            .iter()
+            .find(|m| m.public == public)
+            .map(|m| m.upstream.as_str())
+    }
+
+    /// Picks the next backend and takes a slot of it: first one that is up and was not tried, then one that was not
+    /// tried, then any, so that a pool whose backends are all down still tries.
+    pub fn pick(&self, tried: &[String]) -> Result<Picked, NoPick> {
+        let full = Cell::new(false);
+        let untried = |m: &Member| !tried.contains(&m.addr);
+        let picked = self
+            .walk(&full, |m| m.is_up() && untried(m))
+            .or_else(|| self.walk(&full, untried))
+            .or_else(|| self.walk(&full, |_| true));
+        picked.ok_or(if full.get() {
+            NoPick::Full
+        } else {
+            NoPick::NoBackend
+        })
+    }
+
+    fn walk(&self, full: &Cell<bool>, wanted: impl Fn(&Member) -> bool) -> Option<Picked> {
+        let taken = RefCell::new(None);
+        let accept = |backend: &Backend, _healthy: bool| {
+            let Some(member) = backend.ext.get::<Arc<Member>>().filter(|m| wanted(m)) else {
+                return false;
+            };
+            let slot = member.slots.take();
+            full.set(full.get() || slot.is_none());
+            *taken.borrow_mut() = slot.map(|s| (member.clone(), s));
+            taken.borrow().is_some()
+        };
+        let backend = self.select(accept)?;
+        let (member, slot) = taken.into_inner()?;
+        let addr = backend.addr.as_inet().copied()?;
+        Some(Picked { member, addr, slot })
+    }
+
+    fn select(&self, accept: impl Fn(&Backend, bool) -> bool) -> Option<Backend> {
+        // the balancer's walk may name a backend more than once before it has named all
+        let steps = self.members.len().saturating_mul(16).saturating_add(64);
+        match &self.balancer {
+            Balancer::RoundRobin(b) => b.select_with(b"", steps, accept),
+            Balancer::LeastStreams(b) => b.select_with(b"", steps, accept),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn pool(balance: &str, backends: &str) -> Pool {
+        let text = format!(
+            "[[listen]]\naddr = \"127.0.0.1:1\"\n[[tenant]]\nname = \"t\"\nanonymous = true\n[[pool]]\nname = \"p\"\nmodels = [\"m\"]\nbalance = \"{balance}\"\nbackends = [{backends}]\n"
+        );
+        let config = config::parse(&text, std::path::Path::new("/x/test.toml")).unwrap();
+        Pool::start(&config.pools[0]).await
+    }
+
+    const TWO: &str =
+        "{ addr = \"127.0.0.1:1\", max_streams = 2 }, { addr = \"127.0.0.1:2\", max_streams = 2 }";
+
+    #[tokio::test]
+    async fn least_streams_evens_out_and_a_full_pool_says_so() {
+        let pool = pool("least_streams", TWO).await;
+        let first = pool.pick(&[]).unwrap();
+        let second = pool.pick(&[]).unwrap();
+        assert_ne!(first.addr, second.addr);
+        let rest = (pool.pick(&[]).unwrap(), pool.pick(&[]).unwrap());
+        assert_eq!(pool.pick(&[]).unwrap_err(), NoPick::Full);
+        drop((first, second, rest));
+        assert!(pool.pick(&[]).is_ok());
+    }
+
+    #[tokio::test]
+    async fn round_robin_takes_turns() {
+        let pool = pool("round_robin", TWO).await;
+        let ports: Vec<_> = (0..4).map(|_| pool.pick(&[]).unwrap().addr.port()).collect();
+        assert_eq!(ports.iter().filter(|p| **p == 1).count(), 2, "{ports:?}");
+    }
+
+    #[tokio::test]
+    async fn a_backend_that_failed_comes_last_and_is_still_tried() {
+        let pool = pool("round_robin", TWO).await;
+        let down = pool.pick(&[]).unwrap();
+        down.member.failed();
+        for _ in 0..2 {
+            let other = pool.pick(&[]).unwrap();
+            assert_ne!(other.addr, down.addr);
+            std::mem::drop(other);
+        }
+        let tried = vec![if down.addr.port() == 1 {
+            "127.0.0.1:2".to_owned()
+        } else {
+            "127.0.0.1:1".to_owned()
+        }];
+        assert_eq!(pool.pick(&tried).unwrap().addr, down.addr);
+    }
+
+    #[tokio::test]
+    async fn a_name_that_does_not_resolve_leaves_the_pool_empty_but_standing() {
+        let pool = pool("round_robin", "{ addr = \"no-such-host.invalid:80\" }").await;
+        assert_eq!(pool.pick(&[]).unwrap_err(), NoPick::NoBackend);
+        assert!(pool.has_names());
+    }
+}

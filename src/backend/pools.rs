@@ -1,0 +1,41 @@
+//! All pools, and which of them serves a model.
+
+use super::pool::Pool;
+use crate::config;
+use std::sync::Arc;
+
+pub struct Pools {
+    pools: Vec<Arc<Pool>>,
+}
+
+impl Pools {
+    pub async fn start(rules: &[config::Pool]) -> Pools {
+        let mut pools = Vec::with_capacity(rules.len());
+        for rules in rules {
+            pools.push(Arc::new(Pool::start(rules).await));
+        }
+        Pools { pools }
+    }
+
+    /// The pool that serves a model by its public name.
+    pub fn by_model(&self, public: &str) -> Option<&Arc<Pool>> {
+        self.pools
+            .iter()
+            .find(|p| p.upstream_model(public).is_some())
+    }
+
+    pub fn all(&self) -> &[Arc<Pool>] {
+        &self.pools
+    }
+
+    /// Every public model name, each once, in the order of the configuration.
+    pub fn models(&self) -> Vec<&str> {
+        let mut names = Vec::new();
+        for model in self.pools.iter().flat_map(|p| &p.rules.models) {
+            if !names.contains(&model.public.as_str()) {
+                names.push(model.public.as_str());
+            }
+        }
+        names
+    }
+}

@@ -1,0 +1,45 @@
+//! `[ledger]`: where requests are accounted for, and what happens where that fails.
+
+use super::reader::{Table, Value};
+use super::values::{some_time, word};
+use super::{Durability, Ledger, LedgerStore, OnError, OnUnknown, Secret};
+use std::path::Path;
+use std::time::Duration;
+
+const URL: &str = "give \"sqlite:PATH\" or \"postgres://USER@HOST/DATABASE\"";
+
+/// A relative SQLite path starts at `data_dir`.
+pub(super) fn read(t: &Table, data_dir: &Path) -> Ledger {
+    Ledger {
+        store: t
+            .value("url", |v| store(v, data_dir))
+            .unwrap_or_else(|| LedgerStore::Sqlite(data_dir.join("ledger.db"))),
+        durability: t.value("durability", word).unwrap_or(Durability::Process),
+        on_error: t.value("on_error", word).unwrap_or(OnError::Refuse),
+        on_unknown: t.value("on_unknown", word).unwrap_or(OnUnknown::Hold),
+        retention: t
+            .value("retention", some_time)
+            .unwrap_or(Duration::from_secs(30 * 24 * 60 * 60)),
+    }
+}
+
+/// The URL may hold a password, so a bad one is not shown.
+fn store(v: &Value, data_dir: &Path) -> Option<LedgerStore> {
+    let url = v.text().unwrap_or_default();
+    let store = match url.split_once(':') {
+        Some(("sqlite", path)) if is_path(path) => Some(LedgerStore::Sqlite(data_dir.join(path))),
+        Some(("postgres" | "postgresql", rest)) if rest.len() > 2 && rest.starts_with("//") => {
+            Some(LedgerStore::Postgres(Secret::new(url.to_owned())))
+        }
+        Some(_) | None => None,
+    };
+    if store.is_none() {
+        v.refuse_hidden(URL);
+    }
+    store
+}
+
+/// A path of a file; SQLite's own names for databases in memory are none.
+fn is_path(path: &str) -> bool {
+    !path.is_empty() && !path.starts_with("//") && !path.starts_with(':') && !path.contains('\0')
+}

@@ -1,0 +1,20 @@
+//! The owner of a request. What was shown, what is running and what is owed are one state here: nothing else in the
+//! program gives back a slot or settles units, and an exchange does it once, in every way it can end.
+
+mod ending;
+mod id;
+mod live;
+mod owner;
+mod record;
+mod registry;
+mod state;
+mod usage;
+
+pub use ending::Ending;
+pub use id::RequestId;
+pub use live::{Live, Stop};
+pub use owner::{Admission, Exchange, Services};
+pub use record::{Attempt, Record};
+pub use registry::{Claim, Registry, Taken};
+pub use state::{Api, EndedBy, Outcome, State, UpstreamEnd, UsageSource};
+pub use usage::Usage;

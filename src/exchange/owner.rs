@@ -1,0 +1,289 @@
+//! The exchange: the one owner of one request, from admission to settlement.
+
+use super::ending::Ending;
+use super::live::{Live, Stop};
+use super::record::{Attempt, Record};
+use super::registry::Claim;
+use super::state::{Outcome, State, UpstreamEnd};
+use super::usage::{Ended, Usage};
+use crate::access_log::{AccessLog, Wire};
+use crate::budget::Units;
+use crate::clock;
+use crate::ledger::Ledger;
+use crate::metrics::Metrics;
+use crate::slots::Slot;
+use crate::tenant::{Reserved, Tenant};
+use std::sync::Arc;
+
+/// What every exchange reports to.
+pub struct Services {
+    pub ledger: Ledger,
+    pub metrics: Arc<Metrics>,
+    pub access_log: AccessLog,
+}
+
+/// What admission took for a request, handed over whole.
+pub struct Admission {
+    pub record: Record,
+    pub tenant: Arc<Tenant>,
+    pub claim: Claim,
+    pub tenant_slot: Slot,
+    pub reserved: Reserved,
+    /// What earlier attempts under the same id were charged.
+    pub charged_before: Units,
+}
+
+/// What the end gives back. Taken out of the exchange once: a second end finds nothing.
+struct Lease {
+    claim: Claim,
+    reserved: Reserved,
+}
+
+/// The owner of one request.
+pub struct Exchange {
+    live: Arc<Live>,
+    services: Arc<Services>,
+    tenant: Arc<Tenant>,
+    lease: Option<Lease>,
+    /// The tenant's, the pool's and the backend's slot, given back as soon as the upstream's part is over.
+    slots: Vec<Slot>,
+    usage: Usage,
+    charged_before: Units,
+    upstream: UpstreamEnd,
+    /// What the access line says of the HTTP exchange.
+    pub wire: Wire,
+}
+
+impl Exchange {
+    /// Takes over what admission took. From here on every way out settles.
+    pub fn new(admission: Admission, services: Arc<Services>, wire: Wire) -> Exchange {
+        let Admission {
+            record,
+            tenant,
+            claim,
+            tenant_slot,
+            reserved,
+            charged_before,
+        } = admission;
+        services.metrics.entered(&record, State::Queued);
+        let usage = Usage::estimated(record.input_units);
+        let live = Arc::new(Live::new(record));
+        claim.show(live.clone());
+        Exchange {
+            live,
+            services,
+            tenant,
+            lease: Some(Lease { claim, reserved }),
+            slots: vec![tenant_slot],
+            usage,
+            charged_before,
+            upstream: UpstreamEnd::None,
+            wire,
+        }
+    }
+
+    /// The record as it stands.
+    pub fn record(&self) -> Record {
+        self.live.record()
+    }
+
+    pub fn live(&self) -> &Arc<Live> {
+        &self.live
+    }
+
+    pub fn metrics(&self) -> &Metrics {
+        &self.services.metrics
+    }
+
+    pub fn state(&self) -> State {
+        self.live.state()
+    }
+
+    /// Whether output has been shown: the border of retrying.
+    pub fn is_shown(&self) -> bool {
+        self.live.lock().first_output_at.is_some()
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.lease.is_none()
+    }
+
+    /// Waits until somebody asks the request to stop.
+    pub async fn stopped(&self) -> Stop {
+        self.live.stopped().await
+    }
+
+    pub fn stop_asked(&self) -> Option<Stop> {
+        self.live.stop_asked()
+    }
+
+    /// QUEUED → RUNNING: the pool has given a slot.
+    pub fn start(&mut self, pool_slot: Slot) {
+        self.slots.push(pool_slot);
+        let mut record = self.live.lock();
+        record.started_at = Some(clock::now());
+        self.advance(&mut record, State::Running);
+    }
+
+    /// A backend is about to be tried. Its slot is held beside the pool's.
+    pub fn begin_attempt(&mut self, backend: &str, slot: Option<Slot>) {
+        self.slots.extend(slot);
+        let mut record = self.live.lock();
+        record.backend = Some(backend.to_owned());
+    }
+
+    /// The request is on its way to the upstream: from here on it may cost something.
+    pub fn called(&mut self) {
+        self.upstream = UpstreamEnd::Error;
+    }
+
+    /// How the try went.
+    pub fn end_attempt(&mut self, outcome: Outcome, status: Option<u16>) {
+        let mut record = self.live.lock();
+        let backend = record.backend.clone().unwrap_or_default();
+        record.attempts.push(Attempt {
+            backend,
+            outcome,
+            status,
+        });
+    }
+
+    /// The upstream's own name for the request.
+    pub fn named_upstream(&mut self, id: String) {
+        self.live.lock().upstream_request_id = Some(id);
+    }
+
+    /// RUNNING → STREAMING: output is being shown to the client.
+    pub fn show(&mut self) {
+        let mut record = self.live.lock();
+        if record.first_output_at.is_some() {
+            return;
+        }
+        let now = clock::now();
+        record.first_output_at = Some(now);
+        self.advance(&mut record, State::Streaming);
+        self.services
+            .metrics
+            .first_output(&record.pool, now.since(record.admitted_at));
+    }
+
+    /// What is known of the units by now.
+    pub fn count(&mut self, usage: Usage) {
+        self.usage = usage;
+        write_usage(&mut self.live.lock(), &usage);
+    }
+
+    pub fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// The client is found to have left.
+    pub fn client_gone(&mut self) {
+        self.live
+            .lock()
+            .client_gone_at
+            .get_or_insert_with(clock::now);
+    }
+
+    /// The upstream's part is over and its connection done with: the slots are free.
+    pub fn release(&mut self, upstream: UpstreamEnd) {
+        if self.upstream != UpstreamEnd::None {
+            self.upstream = upstream;
+        }
+        if self.slots.is_empty() {
+            return;
+        }
+        self.slots.clear();
+        let now = clock::now();
+        let mut record = self.live.lock();
+        record.upstream_end = self.upstream;
+        if self.upstream != UpstreamEnd::None {
+            record.upstream_ended_at = Some(now);
+        }
+        record.released_at = Some(now);
+        self.services.metrics.released(&record, now);
+    }
+
+    /// Gives back the slot of a backend that is tried no longer; the tenant's and the pool's stay.
+    pub fn leave_backend(&mut self) {
+        self.slots.truncate(2);
+    }
+
+    /// Ends the request: units settled, slots free, the ledger told, the metrics and the access line written. The first
+    /// call does it all, every later one nothing.
+    pub fn end(&mut self, ending: &Ending) {
+        let Some(lease) = self.lease.take() else {
+            return;
+        };
+        self.release(match self.upstream {
+            UpstreamEnd::None => UpstreamEnd::None,
+            _ => UpstreamEnd::Aborted,
+        });
+        let (record, before) = self.close(ending, &lease);
+        let charge = record.charged_units.minus(self.charged_before);
+        let metrics = &self.services.metrics;
+        metrics.left(&record, before);
+        metrics.ended(&record, charge, lease.reserved.units());
+        lease.reserved.settle(charge);
+        let shown = record.first_output_at.is_some();
+        self.services.access_log.ended(&self.wire, &record, before);
+        self.services.ledger.settle(record, shown);
+        // the id is given up only now: whoever looks it up finds it here or in the ledger, never in neither
+        drop(lease.claim);
+    }
+
+    /// Writes the end into the record; the record and the state it ended in.
+    fn close(&mut self, ending: &Ending, lease: &Lease) -> (Record, State) {
+        let mut record = self.live.lock();
+        let before = record.state;
+        let ended = Ended {
+            state: ending.state,
+            upstream: self.upstream,
+            refused: record
+                .attempts
+                .last()
+                .is_some_and(|a| a.outcome == Outcome::Refused),
+            charge_cancelled: self.tenant.rules.charge_cancelled,
+        };
+        record.state = ending.state;
+        record.ended_by = Some(ending.by);
+        record.error = ending.why.clone();
+        record.upstream_end = self.upstream;
+        record.reserved_units = lease.reserved.units();
+        record.charged_units = self.charged_before.plus(self.usage.charge(&ended));
+        record.ended_at = Some(clock::now());
+        (record.clone(), before)
+    }
+
+    fn advance(&self, record: &mut Record, to: State) {
+        let from = record.state;
+        if from.is_terminal() || from == to {
+            log::error!("request {} cannot go from {from} to {to}", record.request_id);
+            return;
+        }
+        record.state = to;
+        self.services.metrics.left(record, from);
+        self.services.metrics.entered(record, to);
+    }
+}
+
+impl Drop for Exchange {
+    /// Where `logging` never came: a panic in a hook, or the runtime going down.
+    fn drop(&mut self) {
+        let ending = match self.stop_asked() {
+            Some(Stop::Drain) => Ending::drained(),
+            Some(Stop::Cancel) => Ending::cancelled(),
+            None => Ending::gateway("the gateway dropped the request"),
+        };
+        self.end(&ending);
+    }
+}
+
+fn write_usage(record: &mut Record, usage: &Usage) {
+    record.input_units = usage.input;
+    record.input_cached_units = usage.input_cached;
+    record.input_cache_write_units = usage.input_cache_write;
+    record.generated_units = usage.generated;
+    record.delivered_units = usage.delivered;
+    record.usage_source = usage.source;
+}

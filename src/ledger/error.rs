@@ -1,0 +1,104 @@
+//! What can go wrong with the ledger, in words an operator can act on: which ledger, what happened, what to do.
+
+use std::fmt;
+
+/// A failure of the ledger. Cheap enough to hand to every request that waits for the same commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LedgerError {
+    place: String,
+    kind: Kind,
+    cause: String,
+}
+
+/// The kinds of failure, each with its own advice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Missing,
+    Unopenable,
+    NotADatabase,
+    OtherProgram,
+    NewerSchema,
+    OlderSchema,
+    Damaged,
+    ReadOnly,
+    Full,
+    Locked,
+    Io,
+    /// One entry only; the others are fine.
+    BadEntry,
+    Late,
+    Closed,
+    Unsupported,
+}
+
+impl LedgerError {
+    pub(super) fn new(place: impl Into<String>, kind: Kind, cause: impl Into<String>) -> Self {
+        LedgerError {
+            place: place.into(),
+            kind,
+            cause: cause.into(),
+        }
+    }
+
+    /// Whether only the entry at hand is to blame, so that trying the same again is useless.
+    pub fn is_of_one_entry(&self) -> bool {
+        self.kind == Kind::BadEntry
+    }
+
+    /// Whether another process holds the ledger's lock.
+    pub fn is_locked(&self) -> bool {
+        self.kind == Kind::Locked
+    }
+
+    /// Whether the disk, or the quota, is full.
+    pub fn is_full(&self) -> bool {
+        self.kind == Kind::Full
+    }
+
+    /// Whether a fresh connection may mend it.
+    pub(super) fn asks_for_reopening(&self) -> bool {
+        matches!(
+            self.kind,
+            Kind::Damaged | Kind::NotADatabase | Kind::Io | Kind::ReadOnly | Kind::Unopenable
+        )
+    }
+}
+
+impl Kind {
+    fn advice(self) -> &'static str {
+        match self {
+            Kind::Missing => "start the gateway once to make it, or correct `ledger.url`",
+            Kind::Unopenable => "check the folder, its owner and `ledger.url`",
+            Kind::NotADatabase | Kind::OtherProgram => {
+                "move the file away, or name another one in `ledger.url`"
+            }
+            Kind::NewerSchema => "run the newer streamgate, or name another file in `ledger.url`",
+            Kind::OlderSchema => "start the gateway once, it brings the ledger up to date",
+            Kind::Damaged => "restore the file from a backup, or mend it with `sqlite3 FILE .recover`",
+            Kind::ReadOnly => {
+                "give the user that runs streamgate write access to the file and its folder"
+            }
+            Kind::Full => "free space on its disk",
+            Kind::Locked => "end the process that holds its lock",
+            Kind::Io => "check its disk",
+            Kind::BadEntry => "the other entries are not affected",
+            Kind::Late => "its disk is slow or its lock is held; see the log",
+            Kind::Closed => "the gateway is stopping",
+            Kind::Unsupported => "set `ledger.url` to \"sqlite:FILE\"",
+        }
+    }
+}
+
+impl fmt::Display for LedgerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "ledger {}: {} ({})",
+            self.place,
+            self.cause,
+            self.kind.advice()
+        )
+    }
+}
+
+impl std::error::Error for LedgerError {}

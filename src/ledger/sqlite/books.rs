@@ -1,0 +1,178 @@
+//! A SQLite ledger as the ledger command reads and reconciles it.
+
+use super::fault::fault;
+use super::row::{self, COLUMNS, Line};
+use super::{begin, connect, sums};
+use crate::exchange::RequestId;
+use crate::ledger::entry::Entry;
+use crate::ledger::error::{Kind, LedgerError};
+use crate::ledger::rules::{self, Reconciled};
+use crate::ledger::store::{BillLine, Books, Filter, Order, Row, Settlement, StateFilter};
+use crate::ledger::sums::{Change, Life, Usage, UsageKey};
+use crate::tenant::TenantName;
+use rusqlite::types::Value;
+use rusqlite::{Connection, Error, params_from_iter};
+use std::path::{Path, PathBuf};
+
+/// Who a reconciliation is by, in the list of what others did to the accounts.
+const COMMAND: &str = "command";
+
+pub(in crate::ledger) struct SqliteBooks {
+    file: PathBuf,
+    db: Connection,
+}
+
+impl SqliteBooks {
+    pub fn to_read(file: &Path) -> Result<SqliteBooks, LedgerError> {
+        Ok(SqliteBooks {
+            db: connect::reader(file)?,
+            file: file.to_owned(),
+        })
+    }
+
+    pub fn to_reconcile(file: &Path) -> Result<SqliteBooks, LedgerError> {
+        Ok(SqliteBooks {
+            db: connect::editor(file)?,
+            file: file.to_owned(),
+        })
+    }
+
+    fn fault(&self, error: &Error) -> LedgerError {
+        fault(&self.file, error)
+    }
+
+    fn lines(&self, sql: &str, values: Vec<Value>) -> Result<Vec<Line>, Error> {
+        self.db
+            .prepare_cached(sql)?
+            .query_map(params_from_iter(values), Line::read)?
+            .collect()
+    }
+
+    fn row(&self, line: Line) -> Row {
+        let key = line.key;
+        let entry = line.entry().map_err(|e| {
+            let cause = format!("the record of entry {key} cannot be read: {e}");
+            LedgerError::new(self.file.display().to_string(), Kind::BadEntry, cause)
+        });
+        (key, entry.map(|entry| entry.record))
+    }
+
+    fn settle(&self, line: &BillLine, change: &mut Change) -> Result<Settlement, Error> {
+        let (sql, values) = named(&line.id, line.tenant.as_ref());
+        let mut found: Vec<Entry> = self
+            .lines(&sql, values)?
+            .into_iter()
+            .map(Line::entry_at_least)
+            .collect();
+        let Some(old) = found.pop() else {
+            return Ok(Settlement::NotFound);
+        };
+        if !found.is_empty() {
+            let mut tenants: Vec<_> = found.into_iter().map(|e| e.record.tenant).collect();
+            tenants.push(old.record.tenant);
+            return Ok(Settlement::Ambiguous(tenants));
+        }
+        match rules::reconcile(&old, line.units) {
+            Reconciled::Now(new) => {
+                row::put(&self.db, &new, false)?;
+                change.replace(Some(&old), &new, Life::Same);
+                Ok(Settlement::Reconciled {
+                    before: old.record.charged_units,
+                    held: old.held,
+                })
+            }
+            Reconciled::Already => Ok(Settlement::Already),
+            Reconciled::AlreadyOtherwise { charged } => Ok(Settlement::AlreadyOtherwise { charged }),
+            Reconciled::Known { charged } => Ok(Settlement::Known { charged }),
+            Reconciled::Running => Ok(Settlement::Running),
+        }
+    }
+
+    fn settle_all(&self, bill: &[BillLine], dry: bool) -> Result<Vec<Settlement>, LedgerError> {
+        let transaction = begin(&self.db).map_err(|e| self.fault(&e))?;
+        let mut change = Change::default();
+        let mut settlements = Vec::with_capacity(bill.len());
+        for line in bill {
+            let settlement = match self.settle(line, &mut change).map_err(|e| self.fault(&e)) {
+                Err(e) if e.is_of_one_entry() => Settlement::Unreadable(e),
+                other => other?,
+            };
+            settlements.push(settlement);
+        }
+        let ended = match dry {
+            true => transaction.rollback(),
+            false => sums::post(&transaction, &change, COMMAND).and_then(|()| transaction.commit()),
+        };
+        ended.map_err(|e| self.fault(&e))?;
+        Ok(settlements)
+    }
+}
+
+impl Books for SqliteBooks {
+    fn page(&self, filter: &Filter, order: Order, limit: usize) -> Result<Vec<Row>, LedgerError> {
+        let (sql, values) = paged(filter, order, limit);
+        let lines = self.lines(&sql, values).map_err(|e| self.fault(&e))?;
+        Ok(lines.into_iter().map(|line| self.row(line)).collect())
+    }
+
+    fn named(&self, id: &RequestId, tenant: Option<&TenantName>) -> Result<Vec<Row>, LedgerError> {
+        let (sql, values) = named(id, tenant);
+        let lines = self.lines(&sql, values).map_err(|e| self.fault(&e))?;
+        Ok(lines.into_iter().map(|line| self.row(line)).collect())
+    }
+
+    fn usage(&self, tenant: Option<&TenantName>) -> Result<Vec<(UsageKey, Usage)>, LedgerError> {
+        let mut statement = self
+            .db
+            .prepare_cached(
+                "SELECT * FROM usage WHERE tenant = coalesce(?1, tenant) ORDER BY day, tenant, model",
+            )
+            .map_err(|e| self.fault(&e))?;
+        let rows = statement.query_map((tenant.map(TenantName::as_str),), sums::usage_row);
+        rows.and_then(Iterator::collect).map_err(|e| self.fault(&e))
+    }
+
+    fn reconcile(&mut self, bill: &[BillLine], dry: bool) -> Result<Vec<Settlement>, LedgerError> {
+        self.settle_all(bill, dry)
+    }
+}
+
+fn named(id: &RequestId, tenant: Option<&TenantName>) -> (String, Vec<Value>) {
+    let mut sql = format!("SELECT {COLUMNS} FROM entry WHERE request_id = ?1");
+    let mut values = vec![Value::from(id.as_str().to_owned())];
+    if let Some(tenant) = tenant {
+        sql.push_str(" AND tenant = ?2");
+        values.push(Value::from(tenant.as_str().to_owned()));
+    }
+    (sql, values)
+}
+
+fn paged(filter: &Filter, order: Order, limit: usize) -> (String, Vec<Value>) {
+    let mut conditions = vec!["1 = 1"];
+    let mut values = Vec::new();
+    if let Some(tenant) = &filter.tenant {
+        conditions.push("tenant = ?");
+        values.push(Value::from(tenant.as_str().to_owned()));
+    }
+    match filter.state {
+        None => {}
+        Some(StateFilter::Open) => conditions.push("open = 1"),
+        Some(StateFilter::Unknown) => conditions.push("open = 0 AND usage_source = 'unknown'"),
+        Some(StateFilter::Is(state)) => {
+            conditions.push("state = ?");
+            values.push(Value::from(state.as_str().to_owned()));
+        }
+    }
+    let (after, condition, direction) = match order {
+        Order::Newest(after) => (after, "key < ?", "DESC"),
+        Order::Oldest(after) => (after, "key > ?", "ASC"),
+    };
+    if let Some(after) = after {
+        conditions.push(condition);
+        values.push(Value::from(after));
+    }
+    values.push(Value::from(i64::try_from(limit).unwrap_or(i64::MAX)));
+    let conditions = conditions.join(" AND ");
+    let sql = format!("SELECT {COLUMNS} FROM entry WHERE {conditions} ORDER BY key {direction} LIMIT ?");
+    (sql, values)
+}

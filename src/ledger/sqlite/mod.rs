@@ -1,0 +1,240 @@
+//! The ledger in a SQLite file: write-ahead log, one writer at a time, readers beside it.
+
+mod books;
+mod connect;
+mod fault;
+mod recover;
+mod row;
+mod schema;
+mod sums;
+
+pub(super) use books::SqliteBooks;
+
+#[cfg(test)]
+mod tests;
+
+use super::entry::{Entry, Known, Opened, Owner, RunId};
+use super::error::{Kind, LedgerError};
+use super::owner::{self, OwnerLock};
+use super::rules::{self, Verdict};
+use super::store::{Applied, Committed, Standing, Store, Write};
+use super::sums::{Change, Posting};
+use crate::clock::Timestamp;
+use crate::config::{self, Durability, OnUnknown};
+use crate::exchange::RequestId;
+use crate::tenant::TenantName;
+use fault::fault;
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// A gateway's hold of a ledger file.
+pub(super) struct SqliteStore {
+    file: PathBuf,
+    place: String,
+    durability: Durability,
+    policy: OnUnknown,
+    run: RunId,
+    db: Connection,
+    /// Device and inode of the file as it was opened.
+    inode: Option<(u64, u64)>,
+    lock: Option<OwnerLock>,
+    /// The newest posting read.
+    followed: i64,
+    /// The newest entry looked at in this round of forgetting.
+    forgotten: i64,
+}
+
+impl SqliteStore {
+    pub fn start(
+        file: &Path,
+        config: &config::Ledger,
+        run: RunId,
+    ) -> Result<SqliteStore, LedgerError> {
+        let db = patiently(|| connect::writer(file, config.durability))?;
+        let mut store = SqliteStore {
+            file: file.to_owned(),
+            place: file.display().to_string(),
+            durability: config.durability,
+            policy: config.on_unknown,
+            run,
+            db,
+            inode: inode(file),
+            lock: None,
+            followed: 0,
+            forgotten: 0,
+        };
+        store.take_lock()?;
+        Ok(store)
+    }
+
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
+    fn take_lock(&mut self) -> Result<(), LedgerError> {
+        let folder = owner::folder(&self.file);
+        let lock = OwnerLock::take(&folder, &self.run).map_err(|e| {
+            let cause = format!("no lock can be taken in {}: {e}", folder.display());
+            LedgerError::new(self.place.as_str(), Kind::Unopenable, cause)
+        })?;
+        self.lock = Some(lock);
+        Ok(())
+    }
+
+    fn fault(&self, error: &rusqlite::Error) -> LedgerError {
+        fault(&self.file, error)
+    }
+
+    /// Applies one write inside a transaction, and notes what it changes in the sums.
+    fn apply(
+        &self,
+        db: &Connection,
+        write: &Write,
+        change: &mut Change,
+        now: Timestamp,
+    ) -> Result<Applied, rusqlite::Error> {
+        let (tenant, id) = write.names();
+        let old = row::find(db, tenant.as_str(), id.as_str())?;
+        let old = old.map(row::Line::entry_at_least);
+        let (verdict, opened) = self.judge(old.as_ref(), write, now);
+        match verdict {
+            Verdict::Keep => {}
+            Verdict::Put(new, life) => {
+                row::put(db, &new, old.is_none())?;
+                change.replace(old.as_ref(), &new, life);
+            }
+            Verdict::Broken(why) => return Ok(Applied::Broken(why)),
+        }
+        Ok(opened.map_or(Applied::Done, Applied::Opened))
+    }
+
+    fn judge(&self, old: Option<&Entry>, write: &Write, now: Timestamp) -> (Verdict, Option<Opened>) {
+        let run = &*self.run;
+        match write {
+            Write::Open(opening, number) => {
+                let (verdict, opened) = rules::open(old, opening, self.owner(*number));
+                (verdict, Some(opened))
+            }
+            Write::Checkpoint(record) => (rules::checkpoint(old, record, run), None),
+            Write::Settle(record, shown) => {
+                (rules::settle(old, (record, *shown), run, self.policy), None)
+            }
+            Write::Abandon(abandon) => {
+                let owner = self.owner(abandon.opening);
+                (rules::abandon(old, &owner, abandon.why, now), None)
+            }
+        }
+    }
+
+    fn owner(&self, opening: i64) -> Owner {
+        Owner {
+            run: self.run.clone(),
+            opening,
+        }
+    }
+
+    /// Whether the file that other processes see is still the one that is open here.
+    fn check_place(&mut self) -> Result<(), LedgerError> {
+        if inode(&self.file) != self.inode {
+            let cause = "the file was moved, replaced or removed while in use";
+            return Err(LedgerError::new(self.place.as_str(), Kind::Unopenable, cause));
+        }
+        if !self.lock.as_ref().is_some_and(OwnerLock::is_in_place) {
+            log::warn!("ledger {}: the lock of this run was removed, it is made anew", self.place);
+            self.take_lock()?;
+        }
+        Ok(())
+    }
+}
+
+impl Store for SqliteStore {
+    fn recover(&mut self, now: Timestamp) -> Result<Standing, LedgerError> {
+        let standing = patiently(|| recover::at_start(self, now))?;
+        connect::be_brief(&self.file, &self.db)?;
+        Ok(standing)
+    }
+
+    fn commit(&mut self, writes: &[Write], now: Timestamp) -> Result<Committed, LedgerError> {
+        let transaction = begin(&self.db).map_err(|e| self.fault(&e))?;
+        let mut change = Change::default();
+        let mut applied = Vec::with_capacity(writes.len());
+        for write in writes {
+            match self.apply(&transaction, write, &mut change, now) {
+                Ok(done) => applied.push(done),
+                Err(e) => {
+                    let error = self.fault(&e);
+                    if !error.is_of_one_entry() {
+                        return Err(error);
+                    }
+                    applied.push(Applied::Failed(error));
+                }
+            }
+        }
+        sums::post(&transaction, &change, &self.run)
+            .and_then(|()| transaction.commit())
+            .map_err(|e| self.fault(&e))?;
+        Ok(Committed {
+            applied,
+            postings: change.postings(),
+        })
+    }
+
+    fn probe(&mut self, now: Timestamp) -> Result<(), LedgerError> {
+        self.check_place()?;
+        recover::register(&self.db, &self.run, now, self.followed).map_err(|e| self.fault(&e))
+    }
+
+    fn find(&mut self, tenant: &TenantName, id: &RequestId) -> Result<Option<Known>, LedgerError> {
+        let line = row::find(&self.db, tenant.as_str(), id.as_str()).map_err(|e| self.fault(&e))?;
+        Ok(line.map(|line| line.entry_at_least().known()))
+    }
+
+    fn follow(&mut self, now: Timestamp) -> Result<Vec<Posting>, LedgerError> {
+        self.check_place()?;
+        recover::follow(self, now).map_err(|e| self.fault(&e))
+    }
+
+    fn forget(&mut self, before: Timestamp) -> Result<bool, LedgerError> {
+        recover::forget(&self.db, before, &mut self.forgotten).map_err(|e| self.fault(&e))
+    }
+
+    fn reopen(&mut self) -> Result<(), LedgerError> {
+        let db = connect::writer(&self.file, self.durability)?;
+        connect::be_brief(&self.file, &db)?;
+        self.db = db;
+        self.inode = inode(&self.file);
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        if let Err(e) = recover::leave(&self.db, &self.run) {
+            log::warn!("{}", self.fault(&e));
+        }
+        if let Some(lock) = self.lock.take() {
+            lock.give_back();
+        }
+    }
+}
+
+/// Starts a transaction that writes. The lock is taken at once, so that nothing it read changes before it writes.
+fn begin(db: &Connection) -> Result<Transaction<'_>, rusqlite::Error> {
+    Transaction::new_unchecked(db, TransactionBehavior::Immediate)
+}
+
+fn inode(file: &Path) -> Option<(u64, u64)> {
+    let there = std::fs::metadata(file).ok()?;
+    Some((there.dev(), there.ino()))
+}
+
+/// Tries again for a while where another process holds the lock: at start there is time.
+fn patiently<T>(mut attempt: impl FnMut() -> Result<T, LedgerError>) -> Result<T, LedgerError> {
+    const ATTEMPTS: usize = 3;
+    for _ in 1..ATTEMPTS {
+        match attempt() {
+            Err(e) if e.is_locked() => {}
+            other => return other,
+        }
+    }
+    attempt()
+}

@@ -1,0 +1,267 @@
+//! What a gateway does besides writing its own entries: joins and leaves, takes over from the dead, follows the living,
+//! forgets the old.
+
+use super::row::{self, COLUMNS, Line};
+use super::{SqliteStore, begin, sums};
+use crate::clock::Timestamp;
+use crate::config::OnUnknown;
+use crate::ledger::entry::Entry;
+use crate::ledger::error::LedgerError;
+use crate::ledger::owner;
+use crate::ledger::rules;
+use crate::ledger::store::Standing;
+use crate::ledger::sums::{Change, Hour, Life, Posting};
+use rusqlite::{Connection, Error, OptionalExtension};
+use std::path::Path;
+
+/// Entries looked at in one round of forgetting.
+const FORGET_MAX: usize = 200;
+/// Free pages from which on the file is made smaller, where they are also a quarter of it.
+const SLACK_MIN: i64 = 4096;
+
+/// Joins the ledger, takes what dead runs left open for crashed, and sums up, in one transaction.
+pub(super) fn at_start(store: &mut SqliteStore, now: Timestamp) -> Result<Standing, LedgerError> {
+    let (standing, dead, followed) = join(store, now).map_err(|e| store.fault(&e))?;
+    store.followed = followed;
+    let folder = owner::folder(&store.file);
+    dead.iter().for_each(|run| owner::clear(&folder, run));
+    clear_strays(&folder, &store.run);
+    Ok(standing)
+}
+
+fn join(store: &SqliteStore, now: Timestamp) -> Result<(Standing, Vec<String>, i64), Error> {
+    let transaction = begin(&store.db)?;
+    let followed = newest_posting(&transaction)?;
+    register(&transaction, &store.run, now, followed)?;
+    let dead = dead_runs(store, true)?;
+    take_over(&transaction, store, &dead, now)?;
+    let standing = sums::standing(&transaction, month_of(now))?;
+    transaction.commit()?;
+    Ok((standing, dead, followed))
+}
+
+/// Writes this run into the list of those that write here.
+pub(super) fn register(
+    db: &Connection,
+    run: &str,
+    now: Timestamp,
+    followed: i64,
+) -> Result<(), Error> {
+    db.prepare_cached(
+        "INSERT INTO owner (run, pid, since, seen, followed) VALUES (?1, ?2, ?3, ?3, ?4) \
+         ON CONFLICT (run) DO UPDATE SET seen = excluded.seen",
+    )?
+    .execute((run, std::process::id(), now.0, followed))?;
+    Ok(())
+}
+
+/// Takes this run off the list. What it left open is found crashed by the next one.
+pub(super) fn leave(db: &Connection, run: &str) -> Result<(), Error> {
+    db.execute("DELETE FROM owner WHERE run = ?1", (run,))?;
+    Ok(())
+}
+
+/// The runs of dead processes: those on the list and, at start, those that open entries name.
+fn dead_runs(store: &SqliteStore, at_start: bool) -> Result<Vec<String>, Error> {
+    let sql = match at_start {
+        true => {
+            "SELECT run FROM owner UNION SELECT DISTINCT coalesce(owner, '') FROM entry WHERE open = 1"
+        }
+        false => "SELECT run FROM owner",
+    };
+    let folder = owner::folder(&store.file);
+    let mut statement = store.db.prepare_cached(sql)?;
+    let runs: Vec<String> = statement
+        .query_map((), |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    let dead = runs.into_iter().filter(|run| **run != *store.run);
+    Ok(dead.filter(|run| is_dead(&folder, run)).collect())
+}
+
+/// An entry without an owner is open by mistake: nobody will settle it.
+fn is_dead(folder: &Path, run: &str) -> bool {
+    run.is_empty() || owner::is_dead(folder, run)
+}
+
+/// Ends what dead runs left open, and takes the runs off the list.
+fn take_over(
+    db: &Connection,
+    store: &SqliteStore,
+    dead: &[String],
+    now: Timestamp,
+) -> Result<Vec<Posting>, Error> {
+    let mut change = Change::default();
+    for run in dead {
+        let crashed = crash_all(db, run, store.policy, now, &mut change)?;
+        db.execute("DELETE FROM owner WHERE run = ?1", (run,))?;
+        if crashed > 0 {
+            log::warn!(
+                "ledger {}: a process ended with {crashed} requests open; what they used is unknown until \
+                 `streamgate ledger reconcile`",
+                store.place
+            );
+        }
+    }
+    sums::post(db, &change, &store.run)?;
+    Ok(change.postings())
+}
+
+fn crash_all(
+    db: &Connection,
+    run: &str,
+    policy: OnUnknown,
+    now: Timestamp,
+    change: &mut Change,
+) -> Result<usize, Error> {
+    let open = open_entries(db, run)?;
+    for old in &open {
+        let new = rules::crash(old, policy, now);
+        row::put(db, &new, false)?;
+        change.replace(Some(old), &new, Life::Same);
+    }
+    Ok(open.len())
+}
+
+fn open_entries(db: &Connection, run: &str) -> Result<Vec<Entry>, Error> {
+    let of_run = match run {
+        "" => "owner IS NULL AND ?1 = ''",
+        _ => "owner = ?1",
+    };
+    let sql = format!("SELECT {COLUMNS} FROM entry WHERE open = 1 AND {of_run}");
+    let mut statement = db.prepare(&sql)?;
+    let lines: Vec<Line> = statement
+        .query_map((run,), Line::read)?
+        .collect::<Result<_, _>>()?;
+    Ok(lines.into_iter().map(Line::entry_at_least).collect())
+}
+
+/// What others did to the accounts since the last time, and what became of those that died.
+pub(super) fn follow(store: &mut SqliteStore, now: Timestamp) -> Result<Vec<Posting>, Error> {
+    let newest = newest_posting(&store.db)?;
+    let mut postings = postings_of_others(store, newest)?;
+    if newest > store.followed {
+        note_followed(store, newest)?;
+        store.followed = newest;
+    }
+    let dead = dead_runs(store, false)?;
+    if !dead.is_empty() {
+        let transaction = begin(&store.db)?;
+        let taken = take_over(&transaction, store, &dead, now)?;
+        transaction.commit()?;
+        postings.extend(taken);
+        let folder = owner::folder(&store.file);
+        dead.iter().for_each(|run| owner::clear(&folder, run));
+    }
+    Ok(postings)
+}
+
+fn newest_posting(db: &Connection) -> Result<i64, Error> {
+    let newest: Option<i64> = db
+        .prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = 'posting'")?
+        .query_row((), |row| row.get(0))
+        .optional()?;
+    Ok(newest.unwrap_or(0))
+}
+
+fn postings_of_others(store: &SqliteStore, newest: i64) -> Result<Vec<Posting>, Error> {
+    store
+        .db
+        .prepare_cached(
+            "SELECT tenant, hour, charged, held, reserved, open, unknown FROM posting \
+             WHERE key > ?1 AND key <= ?2 AND run <> ?3",
+        )?
+        .query_map((store.followed, newest, &*store.run), sums::posting)?
+        .collect()
+}
+
+/// Notes how far this run has read, and removes what all have read.
+fn note_followed(store: &SqliteStore, newest: i64) -> Result<(), Error> {
+    let transaction = begin(&store.db)?;
+    transaction.execute(
+        "UPDATE owner SET followed = ?1 WHERE run = ?2",
+        (newest, &*store.run),
+    )?;
+    transaction.execute(
+        "DELETE FROM posting WHERE key <= (SELECT min(followed) FROM owner)",
+        (),
+    )?;
+    transaction.commit()
+}
+
+/// Removes some entries that ended before a moment, oldest first; those that run or await their bill stay. Whether
+/// this round has more to look at.
+pub(super) fn forget(db: &Connection, before: Timestamp, from: &mut i64) -> Result<bool, Error> {
+    let (looked_at, old) = forgettable(db, before, *from)?;
+    let Some(last) = looked_at.last() else {
+        *from = 0;
+        give_back_space(db)?;
+        return Ok(false);
+    };
+    if !old.is_empty() {
+        let transaction = begin(db)?;
+        let mut delete = transaction.prepare_cached("DELETE FROM entry WHERE key = ?1")?;
+        for key in &old {
+            delete.execute((key,))?;
+        }
+        drop(delete);
+        transaction.commit()?;
+    }
+    *from = *last;
+    Ok(true)
+}
+
+/// The keys of the next entries admitted before a moment, and of those which may go.
+fn forgettable(db: &Connection, before: Timestamp, from: i64) -> Result<(Vec<i64>, Vec<i64>), Error> {
+    let mut statement = db.prepare_cached(
+        "SELECT key, admitted_at < ?1, \
+         open = 0 AND usage_source <> 'unknown' AND coalesce(ended_at, admitted_at) < ?1 \
+         FROM entry WHERE key > ?2 ORDER BY key LIMIT ?3",
+    )?;
+    let limit = i64::try_from(FORGET_MAX).unwrap_or(i64::MAX);
+    let mut rows = statement.query((before.0, from, limit))?;
+    let (mut looked_at, mut old) = (Vec::new(), Vec::new());
+    while let Some(row) = rows.next()? {
+        let (key, admitted_before, may_go): (i64, bool, bool) =
+            (row.get(0)?, row.get(1)?, row.get(2)?);
+        if !admitted_before {
+            break;
+        }
+        looked_at.push(key);
+        if may_go {
+            old.push(key);
+        }
+    }
+    Ok((looked_at, old))
+}
+
+/// Makes the file smaller by a little, where much of it is empty.
+fn give_back_space(db: &Connection) -> Result<(), Error> {
+    let number = |sql: &str| -> Result<i64, Error> { db.query_row(sql, (), |row| row.get(0)) };
+    let (free, all) = (number("PRAGMA freelist_count")?, number("PRAGMA page_count")?);
+    if free < SLACK_MIN || free < all / 4 {
+        return Ok(());
+    }
+    let mut statement = db.prepare_cached("PRAGMA incremental_vacuum(512)")?;
+    let mut rows = statement.query(())?;
+    while rows.next()?.is_some() {}
+    Ok(())
+}
+
+/// Removes lock files of dead runs that no list names any more.
+fn clear_strays(folder: &Path, own: &str) {
+    let Ok(files) = std::fs::read_dir(folder) else {
+        return;
+    };
+    for file in files.flatten() {
+        let name = file.file_name();
+        if let Some(run) = name.to_str().filter(|run| *run != own) {
+            owner::clear(folder, run);
+        }
+    }
+}
+
+fn month_of(now: Timestamp) -> Hour {
+    let date = now.date_time().date();
+    let first = date.replace_day(1).unwrap_or(date).midnight().assume_utc();
+    Hour(first.unix_timestamp().div_euclid(3600))
+}

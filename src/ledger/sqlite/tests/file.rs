@@ -1,0 +1,195 @@
+//! Files that are no ledger, or not a whole one: named, left as they are, never a panic.
+
+use super::*;
+use std::os::unix::fs::PermissionsExt;
+
+fn start_on(file: &Path) -> Result<SqliteStore, LedgerError> {
+    let mut store = SqliteStore::start(file, &config(file), owner::fresh_run())?;
+    store.recover(clock::now())?;
+    Ok(store)
+}
+
+/// Starting on the file fails, says why, names the file, and leaves it as it was.
+fn refused(file: &Path, why: &str) {
+    let before = std::fs::read(file).ok();
+    let error = start_on(file).err().unwrap_or_else(|| panic!("{} was taken", file.display()));
+    let text = error.to_string();
+    assert!(text.contains(why), "{text}");
+    assert!(text.contains(&file.display().to_string()), "{text}");
+    assert!(!text.contains('\n'), "{text}");
+    assert_eq!(std::fs::read(file).ok(), before, "the file was changed");
+}
+
+fn other_database(file: &Path) {
+    let db = Connection::open(file).unwrap();
+    db.execute_batch("CREATE TABLE t (a); INSERT INTO t VALUES (randomblob(20000))").unwrap();
+}
+
+#[test]
+fn what_is_no_ledger_is_refused_and_left_as_it_is() {
+    let scratch = Scratch::new();
+    let text = scratch.join("text.db");
+    std::fs::write(&text, "this is not a database, ".repeat(500)).unwrap();
+    refused(&text, "not a SQLite database");
+
+    let other = scratch.join("other.db");
+    other_database(&other);
+    refused(&other, "belongs to another program");
+
+    let half = scratch.join("half.db");
+    let mut bytes = std::fs::read(&other).unwrap();
+    bytes[100..4100].fill(0xff);
+    std::fs::write(&half, bytes).unwrap();
+    refused(&half, "damaged");
+
+    let folder = scratch.join("folder.db");
+    std::fs::create_dir(&folder).unwrap();
+    refused(&folder, "it is a folder");
+
+    let below = text.join("ledger.db");
+    refused(&below, "its folder cannot be made");
+}
+
+#[test]
+fn a_newer_schema_is_refused() {
+    let (scratch, store) = fresh();
+    store.db.pragma_update(None, "user_version", 99).unwrap();
+    drop(store);
+    let file = scratch.database();
+    let error = start_on(&file).err().unwrap().to_string();
+    assert!(error.contains("its schema is 99, this build knows up to 1"), "{error}");
+    let error = SqliteBooks::to_read(&file).err().unwrap().to_string();
+    assert!(error.contains("its schema is 99"), "{error}");
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_refused() {
+    let (scratch, mut store) = fresh();
+    store.close();
+    drop(store);
+    let file = scratch.database();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o400)).unwrap();
+    if std::fs::OpenOptions::new().write(true).open(&file).is_ok() {
+        return; // whoever may do anything is refused nothing
+    }
+    refused(&file, "cannot be written");
+}
+
+#[test]
+fn a_reader_needs_a_ledger_that_is_there() {
+    let scratch = Scratch::new();
+    let error = SqliteBooks::to_read(&scratch.database()).err().unwrap().to_string();
+    assert!(error.contains("no such file"), "{error}");
+    assert!(!scratch.database().exists(), "reading made a file");
+    std::fs::write(scratch.database(), "").unwrap();
+    let error = SqliteBooks::to_read(&scratch.database()).err().unwrap().to_string();
+    assert!(error.contains("empty"), "{error}");
+}
+
+#[test]
+fn a_reader_reads_what_a_crash_left_in_the_log() {
+    let (scratch, mut store) = fresh();
+    open(&mut store, "r");
+    let copy = Scratch::new();
+    for name in ["ledger.db", "ledger.db-wal"] {
+        std::fs::copy(scratch.join(name), copy.join(name)).unwrap();
+    }
+    let books = SqliteBooks::to_read(&copy.database()).unwrap();
+    assert_eq!(books.named(&id("r"), None).unwrap().len(), 1);
+}
+
+#[test]
+fn a_file_that_was_moved_away_in_use_is_noticed_and_made_anew() {
+    let (scratch, mut store) = fresh();
+    open(&mut store, "r");
+    std::fs::rename(scratch.database(), scratch.join("moved.db")).unwrap();
+    let error = store.follow(clock::now()).unwrap_err();
+    assert!(error.asks_for_reopening() && error.to_string().contains("moved"), "{error}");
+    store.reopen().unwrap();
+    store.probe(clock::now()).unwrap();
+    settle(&mut store, complete(&running("r")), true);
+    assert_eq!(total(&store), Amounts { charged: 40, ..Amounts::NONE });
+}
+
+#[test]
+fn a_commit_is_seen_by_another_connection_at_once() {
+    let (scratch, mut store) = fresh();
+    open(&mut store, "r");
+    let other = Connection::open(scratch.database()).unwrap();
+    let state: String = other.query_row("SELECT state FROM entry", (), |r| r.get(0)).unwrap();
+    assert_eq!(state, "QUEUED");
+}
+
+#[test]
+fn durability_power_syncs_each_commit() {
+    let scratch = Scratch::new();
+    let power = config::Ledger { durability: Durability::Power, ..config(&scratch.database()) };
+    for (config, level) in [(power, 2), (config(&scratch.join("other.db")), 1)] {
+        let (store, _) = join(&config);
+        let synchronous: i64 = store.db.query_row("PRAGMA synchronous", (), |r| r.get(0)).unwrap();
+        let mode: String = store.db.query_row("PRAGMA journal_mode", (), |r| r.get(0)).unwrap();
+        assert_eq!((synchronous, mode.as_str()), (level, "wal"));
+    }
+}
+
+#[test]
+fn open_and_unknown_entries_are_found_through_small_indexes() {
+    let (_scratch, store) = fresh();
+    let plan = |sql: &str| -> String {
+        let sql = format!("EXPLAIN QUERY PLAN {sql}");
+        let mut statement = store.db.prepare(&sql).unwrap();
+        let rows = statement.query_map((), |row| row.get::<_, String>(3)).unwrap();
+        rows.map(Result::unwrap).collect::<Vec<_>>().join("; ")
+    };
+    for (sql, index) in [
+        ("SELECT DISTINCT coalesce(owner, '') FROM entry WHERE open = 1", "entry_open"),
+        ("SELECT * FROM entry WHERE open = 1 AND owner = 'x'", "entry_open"),
+        ("SELECT * FROM entry WHERE open = 0 AND usage_source = 'unknown'", "entry_unknown"),
+        ("SELECT * FROM entry WHERE request_id = 'x'", "entry_id"),
+        ("SELECT * FROM entry WHERE tenant = 'x' ORDER BY key DESC LIMIT 5", "entry_tenant"),
+    ] {
+        let plan = plan(sql);
+        assert!(plan.contains(index), "{sql}: {plan}");
+    }
+}
+
+#[test]
+fn a_damaged_file_gives_errors_and_never_a_panic() {
+    let (scratch, mut store) = fresh();
+    let names: Vec<String> = (0..300).map(|i| format!("r{i}")).collect();
+    let opens: Vec<Write> = names.iter().map(|n| Write::Open(Box::new(opening(n)), 1)).collect();
+    store.commit(&opens, clock::now()).unwrap();
+    store.close();
+    drop(store);
+    let whole = std::fs::read(scratch.database()).unwrap();
+    let pages = whole.len() / 4096;
+    assert!(pages > 20);
+    let mut faults = 0;
+    for page in 1..pages {
+        let place = Scratch::new();
+        let mut bytes = whole.clone();
+        let from = page * 4096;
+        bytes[from..from + 2048].fill(0x5a);
+        std::fs::write(place.database(), bytes).unwrap();
+        faults += usize::from(exercised(&place.database()).is_err());
+    }
+    assert!(faults > pages / 2, "{faults} of {pages} damages were noticed");
+}
+
+/// All that is done with a ledger, to the first error.
+fn exercised(file: &Path) -> Result<(), LedgerError> {
+    let books = SqliteBooks::to_read(file)?;
+    for (_, record) in books.page(&Filter::default(), Order::Oldest(None), 1000)? {
+        record?;
+    }
+    books.usage(None)?;
+    let mut store = start_on(file)?;
+    for name in ["r1", "new"] {
+        store.find(&acme(), &id(name))?;
+        store.commit(&[Write::Open(Box::new(opening(name)), 9)], clock::now())?;
+        store.commit(&[Write::Settle(Box::new(complete(&running(name))), true)], clock::now())?;
+    }
+    store.follow(clock::now())?;
+    while store.forget(clock::now())? {}
+    Ok(())
+}

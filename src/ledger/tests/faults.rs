@@ -1,0 +1,247 @@
+//! The thread over a store that fails on demand: nothing is lost, nothing is written twice, nothing waits for long.
+
+use super::*;
+use crate::clock::Timestamp;
+use crate::exchange::RequestId;
+use crate::ledger::error::Kind;
+use crate::ledger::handle::Observer;
+use crate::ledger::sqlite::SqliteStore;
+use crate::ledger::store::{Committed, Standing, Store, Write};
+use crate::ledger::worker::Clockwork;
+use crate::ledger::{Known, Ledger, LedgerError, Opened, Posting, owner};
+use crate::tenant::TenantName;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// What fails.
+#[derive(Debug, Default)]
+struct Plan {
+    all: Option<Kind>,
+    /// A group that holds this id.
+    id: Option<String>,
+    /// The transaction is written and its success reported as a failure, once.
+    in_doubt: bool,
+    reopened: usize,
+}
+
+/// A SQLite store that fails as planned.
+struct Faulty {
+    store: SqliteStore,
+    plan: Arc<Mutex<Plan>>,
+}
+
+impl Faulty {
+    fn fail(&self) -> Result<(), LedgerError> {
+        match self.plan.lock().unwrap().all {
+            Some(kind) => Err(LedgerError::new("ledger.db", kind, "as planned")),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Store for Faulty {
+    fn recover(&mut self, now: Timestamp) -> Result<Standing, LedgerError> {
+        self.store.recover(now)
+    }
+
+    fn commit(&mut self, writes: &[Write], now: Timestamp) -> Result<Committed, LedgerError> {
+        self.fail()?;
+        let bad = self.plan.lock().unwrap().id.clone();
+        let is_bad = |w: &Write| bad.as_deref() == Some(w.names().1.as_str());
+        if writes.iter().any(is_bad) {
+            return Err(LedgerError::new("ledger.db", Kind::Damaged, "a page is damaged"));
+        }
+        let committed = self.store.commit(writes, now)?;
+        if std::mem::take(&mut self.plan.lock().unwrap().in_doubt) {
+            return Err(LedgerError::new("ledger.db", Kind::Io, "the sync failed"));
+        }
+        Ok(committed)
+    }
+
+    fn probe(&mut self, now: Timestamp) -> Result<(), LedgerError> {
+        self.fail()?;
+        self.store.probe(now)
+    }
+
+    fn find(&mut self, tenant: &TenantName, id: &RequestId) -> Result<Option<Known>, LedgerError> {
+        self.fail()?;
+        self.store.find(tenant, id)
+    }
+
+    fn follow(&mut self, now: Timestamp) -> Result<Vec<Posting>, LedgerError> {
+        self.fail()?;
+        self.store.follow(now)
+    }
+
+    fn forget(&mut self, before: Timestamp) -> Result<bool, LedgerError> {
+        self.fail()?;
+        self.store.forget(before)
+    }
+
+    fn reopen(&mut self) -> Result<(), LedgerError> {
+        self.plan.lock().unwrap().reopened += 1;
+        self.store.reopen()
+    }
+
+    fn close(&mut self) {
+        self.store.close();
+    }
+}
+
+struct Stage {
+    scratch: Scratch,
+    ledger: Ledger,
+    ears: Ears,
+    plan: Arc<Mutex<Plan>>,
+}
+
+fn stage() -> Stage {
+    let scratch = Scratch::new();
+    let config = config(&scratch.database());
+    let store = SqliteStore::start(&scratch.database(), &config, owner::fresh_run()).unwrap();
+    let plan = Arc::new(Mutex::new(Plan::default()));
+    let faulty = Faulty { store, plan: plan.clone() };
+    let ears = Ears::default();
+    let observer: Box<dyn Observer + Send> = Box::new(ears.clone());
+    let clockwork = Clockwork {
+        tick: Duration::from_millis(50),
+        farewell: Duration::from_millis(300),
+        ..Clockwork::of(config.retention)
+    };
+    let (ledger, _) = Ledger::on("ledger.db".into(), Box::new(faulty), observer, clockwork).unwrap();
+    Stage { scratch, ledger, ears, plan }
+}
+
+impl Stage {
+    fn plan(&self, change: impl FnOnce(&mut Plan)) {
+        change(&mut self.plan.lock().unwrap());
+    }
+
+    /// The charges and the counts of what the ledger holds after all.
+    fn charged_in_the_end(self) -> (i64, u64, u64) {
+        self.ledger.close();
+        let (ledger, recovered, _) = start(&config(&self.scratch.database()));
+        ledger.close();
+        let charged = recovered.accounts.iter().map(|p| p.amounts.charged).sum();
+        (charged, recovered.open, recovered.unknown)
+    }
+}
+
+#[tokio::test]
+async fn after_a_full_disk_all_settlements_are_written_once() {
+    let stage = stage();
+    for n in 0..20 {
+        let opened = stage.ledger.open(opening(&format!("r{n}"))).await;
+        assert_eq!(opened, Ok(Opened::New));
+    }
+    stage.plan(|p| p.all = Some(Kind::Full));
+    for n in 0..20 {
+        stage.ledger.settle(complete(&running(&format!("r{n}"))), true);
+    }
+    until("some failures", || stage.ears.failures() > 3).await;
+    stage.plan(|p| p.all = None);
+    until("all to be settled", || stage.ears.state() == Some((0, 0))).await;
+    assert!(stage.ears.heard().contains(&Heard::RecoveredWrites));
+    assert_eq!(stage.plan.lock().unwrap().reopened, 0, "a full disk is no reason to reopen");
+    assert_eq!(stage.charged_in_the_end(), (800, 0, 0));
+}
+
+#[tokio::test]
+async fn a_damaged_connection_is_made_anew() {
+    let stage = stage();
+    stage.plan(|p| p.all = Some(Kind::Io));
+    stage.ledger.settle(complete(&running("r")), true);
+    until("some failures", || stage.ears.failures() > 2).await;
+    stage.plan(|p| p.all = None);
+    until("it to be written", || stage.ears.heard().contains(&Heard::RecoveredWrites)).await;
+    assert!(stage.plan.lock().unwrap().reopened > 0);
+    assert_eq!(stage.charged_in_the_end(), (40, 0, 0));
+}
+
+#[tokio::test]
+async fn an_entry_that_cannot_be_written_does_not_hold_up_the_others() {
+    let stage = stage();
+    stage.plan(|p| p.id = Some("bad".into()));
+    for name in ["a", "b", "bad", "c"] {
+        stage.ledger.settle(complete(&running(name)), true);
+    }
+    let opened = stage.ledger.open(opening("d")).await;
+    assert_eq!(opened, Ok(Opened::New), "{:?}", stage.ears.heard());
+    for name in ["a", "b", "c"] {
+        assert!(stage.ledger.find(&acme(), &id(name)).await.unwrap().is_some(), "{name}");
+    }
+    let waiting = stage.ledger.find(&acme(), &id("bad")).await.unwrap();
+    assert!(waiting.is_some(), "what is set aside is still seen");
+    stage.ledger.settle(complete(&running("d")), true);
+    stage.plan(|p| p.id = None);
+    assert_eq!(stage.charged_in_the_end(), (5 * 40, 0, 0));
+}
+
+#[tokio::test]
+async fn an_opening_that_cannot_be_written_is_told_so_and_the_others_go_on() {
+    let stage = stage();
+    stage.plan(|p| p.id = Some("bad".into()));
+    let (bad, good) = tokio::join!(stage.ledger.open(opening("bad")), stage.ledger.open(opening("good")));
+    assert!(bad.unwrap_err().to_string().contains("a page is damaged"));
+    assert_eq!(good, Ok(Opened::New));
+    assert_eq!(stage.ledger.open(opening("next")).await, Ok(Opened::New));
+    stage.ledger.close();
+}
+
+#[tokio::test]
+async fn a_commit_that_came_through_though_it_was_reported_failed_is_not_written_twice() {
+    let stage = stage();
+    stage.plan(|p| p.in_doubt = true);
+    assert_eq!(stage.ledger.open(opening("r")).await, Ok(Opened::New));
+    stage.plan(|p| p.in_doubt = true);
+    stage.ledger.settle(complete(&running("r")), true);
+    let found = stage.ledger.find(&acme(), &id("r")).await.unwrap().unwrap();
+    assert_eq!(found.record, complete(&running("r")));
+    until("the trouble to be over", || {
+        let over = |h: &&Heard| **h == Heard::RecoveredWrites;
+        stage.ears.heard().iter().filter(over).count() == 2
+    })
+    .await;
+    assert_eq!(stage.charged_in_the_end(), (40, 0, 0));
+}
+
+#[tokio::test]
+async fn a_request_served_while_the_ledger_was_down_is_booked_when_it_is_back() {
+    let stage = stage();
+    stage.plan(|p| p.all = Some(Kind::ReadOnly));
+    assert!(stage.ledger.open(opening("r")).await.is_err());
+    stage.ledger.settle(complete(&running("r")), true);
+    stage.plan(|p| p.all = None);
+    until("it to be written", || stage.ears.heard().contains(&Heard::RecoveredWrites)).await;
+    assert_eq!(stage.charged_in_the_end(), (40, 0, 0));
+}
+
+#[tokio::test]
+async fn closing_does_not_wait_for_ever_for_a_ledger_that_is_down() {
+    let stage = stage();
+    assert_eq!(stage.ledger.open(opening("r")).await, Ok(Opened::New));
+    stage.plan(|p| p.all = Some(Kind::Full));
+    stage.ledger.settle(complete(&running("r")), true);
+    assert_eq!(stage.charged_in_the_end(), (0, 0, 1), "what could not be settled is held, not lost");
+}
+
+#[tokio::test]
+async fn a_long_outage_keeps_settlements_and_no_more() {
+    let stage = stage();
+    stage.plan(|p| p.all = Some(Kind::Full));
+    for n in 0..50 {
+        assert!(stage.ledger.open(opening(&format!("refused-{n}"))).await.is_err());
+        stage.ledger.checkpoint(running("served"));
+    }
+    stage.ledger.settle(complete(&running("served")), true);
+    stage.plan(|p| p.all = None);
+    until("it to be written", || stage.ears.heard().contains(&Heard::RecoveredWrites)).await;
+    let written: usize = stage
+        .ears
+        .heard()
+        .iter()
+        .map(|h| if let Heard::Committed(n) = h { *n } else { 0 })
+        .sum();
+    assert!(written <= 3, "{written} writes after the outage");
+    assert_eq!(stage.charged_in_the_end(), (40, 0, 0));
+}

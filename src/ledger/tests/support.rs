@@ -1,0 +1,218 @@
+//! Small builders: scratch folders, ledgers, records, an observer that remembers.
+
+use crate::budget::Units;
+use crate::clock::Timestamp;
+use crate::config::{self, Durability, LedgerStore, OnError, OnUnknown};
+use crate::exchange::{Api, EndedBy, Record, RequestId, State, UpstreamEnd, UsageSource};
+use crate::ledger::handle::Observer;
+use crate::ledger::{Fingerprint, Ledger, LedgerError, Opening, Posting, Recovered};
+use crate::tenant::TenantName;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// A folder of its own, removed at the end.
+pub struct Scratch(PathBuf);
+
+impl Scratch {
+    pub fn new() -> Scratch {
+        let path = std::env::temp_dir().join(format!("streamgate-{}", uuid::Uuid::now_v7()));
+        std::fs::create_dir_all(&path).unwrap();
+        Scratch(path)
+    }
+
+    pub fn database(&self) -> PathBuf {
+        self.join("ledger.db")
+    }
+}
+
+impl Deref for Scratch {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).unwrap();
+    }
+}
+
+pub fn config(file: &Path) -> config::Ledger {
+    config::Ledger {
+        store: LedgerStore::Sqlite(file.to_owned()),
+        durability: Durability::Process,
+        on_error: OnError::Refuse,
+        on_unknown: OnUnknown::Hold,
+        retention: Duration::from_secs(100 * 365 * 86400),
+    }
+}
+
+pub fn id(text: &str) -> RequestId {
+    RequestId::parse(text).unwrap()
+}
+
+pub fn acme() -> TenantName {
+    TenantName::new("acme")
+}
+
+/// An hour long ago, and moments in it.
+pub const ADMITTED: Timestamp = Timestamp(1_700_000_000_000_000);
+
+/// A request of acme's that has just been admitted, with 100 units reserved.
+pub fn running(request_id: &str) -> Record {
+    Record {
+        request_id: id(request_id),
+        client_request_id: None,
+        upstream_request_id: None,
+        tenant: acme(),
+        api: Api::Chat,
+        model: "fast".into(),
+        pool: "llama".into(),
+        backend: None,
+        node: "gw-1".into(),
+        state: State::Queued,
+        ended_by: None,
+        upstream_end: UpstreamEnd::None,
+        error: None,
+        admitted_at: ADMITTED,
+        started_at: None,
+        first_output_at: None,
+        cancel_requested_at: None,
+        client_gone_at: None,
+        upstream_ended_at: None,
+        released_at: None,
+        ended_at: None,
+        reserved_units: Units(100),
+        input_units: Units(28),
+        input_cached_units: None,
+        input_cache_write_units: None,
+        generated_units: Units(0),
+        delivered_units: Units(0),
+        charged_units: Units(0),
+        usage_source: UsageSource::Counted,
+        attempts: Vec::new(),
+    }
+}
+
+/// The same at its end: complete, 40 units charged.
+pub fn complete(record: &Record) -> Record {
+    Record {
+        state: State::Completed,
+        ended_by: Some(EndedBy::Upstream),
+        upstream_end: UpstreamEnd::Complete,
+        ended_at: Some(record.admitted_at.plus(Duration::from_secs(2))),
+        generated_units: Units(12),
+        delivered_units: Units(12),
+        charged_units: record.charged_units.plus(Units(40)),
+        usage_source: UsageSource::Upstream,
+        ..record.clone()
+    }
+}
+
+/// The same, failed before anything was shown, with so much charged.
+pub fn failed(record: &Record, charged: u64) -> Record {
+    Record {
+        state: State::Failed,
+        ended_by: Some(EndedBy::Upstream),
+        upstream_end: UpstreamEnd::Error,
+        ended_at: Some(record.admitted_at.plus(Duration::from_secs(1))),
+        charged_units: Units(charged),
+        ..record.clone()
+    }
+}
+
+pub fn print(text: &str) -> Fingerprint {
+    Fingerprint::of(&acme(), "POST", "/v1/chat/completions", text.as_bytes())
+}
+
+pub fn opening(request_id: &str) -> Opening {
+    Opening {
+        record: running(request_id),
+        fingerprint: print("payload"),
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Heard {
+    Committed(usize),
+    State(u64, u64),
+    Failed(LedgerError),
+    RecoveredWrites,
+    Adjusted(Posting),
+}
+
+/// Remembers all it hears.
+#[derive(Clone, Default)]
+pub struct Ears(Arc<Mutex<Vec<Heard>>>);
+
+impl Ears {
+    pub fn heard(&self) -> Vec<Heard> {
+        self.0.lock().unwrap().clone()
+    }
+
+    pub fn adjustments(&self) -> Vec<Posting> {
+        let adjusted = |h| match h {
+            Heard::Adjusted(posting) => Some(posting),
+            Heard::Committed(_) | Heard::State(..) | Heard::Failed(_) | Heard::RecoveredWrites => None,
+        };
+        self.heard().into_iter().filter_map(adjusted).collect()
+    }
+
+    pub fn failures(&self) -> usize {
+        self.heard().iter().filter(|h| matches!(h, Heard::Failed(_))).count()
+    }
+
+    /// The counts of open and unknown entries, as last told.
+    pub fn state(&self) -> Option<(u64, u64)> {
+        let state = |h| match h {
+            Heard::State(open, unknown) => Some((open, unknown)),
+            Heard::Committed(_) | Heard::Adjusted(_) | Heard::Failed(_) | Heard::RecoveredWrites => None,
+        };
+        self.heard().into_iter().filter_map(state).last()
+    }
+
+    fn note(&self, heard: Heard) {
+        self.0.lock().unwrap().push(heard);
+    }
+}
+
+impl Observer for Ears {
+    fn committed(&self, _: Duration, writes: usize) {
+        self.note(Heard::Committed(writes));
+    }
+
+    fn state(&self, open: u64, unknown: u64) {
+        self.note(Heard::State(open, unknown));
+    }
+
+    fn failed(&self, error: &LedgerError) {
+        self.note(Heard::Failed(error.clone()));
+    }
+
+    fn recovered_writes(&self) {
+        self.note(Heard::RecoveredWrites);
+    }
+
+    fn adjusted(&self, change: &Posting) {
+        self.note(Heard::Adjusted(change.clone()));
+    }
+}
+
+pub fn start(config: &config::Ledger) -> (Ledger, Recovered, Ears) {
+    let ears = Ears::default();
+    let (ledger, recovered) = Ledger::start(config, Box::new(ears.clone())).unwrap();
+    (ledger, recovered, ears)
+}
+
+/// Polls until it is so; fails with what was awaited.
+pub async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = crate::clock::instant() + Duration::from_secs(10);
+    while !is_so() {
+        assert!(crate::clock::instant() < deadline, "waited in vain for {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}

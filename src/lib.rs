@@ -1,0 +1,45 @@
+//! streamgate: an edge proxy for LLM inference, on Pingora.
+//!
+//! One request has one owner. The way of a request through the modules:
+//!
+//! ```text
+//! client ─▶ ops (sockets) ─▶ proxy::admit ─▶ proxy::relay ─▶ backend, upstream
+//!                            tenant, budget   sse, api
+//!                            exchange ◀────── what was shown, what runs, what is owed
+//!                            ledger  ◀─────── proxy::finish (logging), or Drop
+//! ```
+//!
+//! - `config` the configuration: as written, checked, shown
+//! - `tenant` keys and limits; `budget` accounts (pure); `slots` execution slots
+//! - `exchange` the owner of a request: states (pure), the registry of what runs
+//! - `api` requests, meters, error shapes of each API (pure); `sse` the event-stream scanner (pure)
+//! - `proxy` the `ProxyHttp` implementation and the pump between two sockets
+//! - `backend` pools and the pick of a backend; `ledger` durable entries on a thread of their own
+//! - `ops` signals, drain, sockets, logs; `admin` metrics and health; `sim` the engine simulator
+//!
+//! Invariants, most of them about what is absent:
+//! - Nothing but the exchange gives back a slot or settles units, and it does so once.
+//! - Pure modules know no Pingora, no tokio, no clock and no I/O. Pingora's error type stays in `proxy`.
+//! - Once output was shown, a request is never sent to an upstream again.
+//! - No key, prompt or backend address reaches a client's error, a metric's label or a log line.
+
+pub mod access_log;
+pub mod admin;
+pub mod api;
+pub mod backend;
+pub mod budget;
+pub mod cli;
+pub mod clock;
+pub mod config;
+pub mod demo;
+pub mod exchange;
+pub mod keys;
+pub mod ledger;
+pub mod metrics;
+pub mod ops;
+pub mod proxy;
+pub mod server;
+pub mod sim;
+pub mod slots;
+pub mod sse;
+pub mod tenant;

@@ -1,0 +1,94 @@
+//! What the process knows of itself: descriptors and the lateness of its event loop.
+
+use crate::clock;
+use crate::metrics::Metrics;
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How many descriptors are open; 0 where the system does not say.
+pub fn open_fds() -> i64 {
+    std::fs::read_dir("/proc/self/fd")
+        .map(|fds| i64::try_from(fds.count()).unwrap_or(0))
+        // reading the folder opens one
+        .map_or(0, |n| n.saturating_sub(1))
+}
+
+/// Lets the process open as many descriptors as it is allowed to. Returns how many that is.
+#[allow(unsafe_code, reason = "the limits of the process are only reached by system calls")]
+pub fn raise_fd_limit() -> u64 {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: both calls only read or write the struct, which outlives them.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) != 0 {
+            return 0;
+        }
+        let wanted = libc::rlimit {
+            rlim_cur: limit.rlim_max,
+            ..limit
+        };
+        if libc::setrlimit(libc::RLIMIT_NOFILE, &raw const wanted) == 0 {
+            return wanted.rlim_cur;
+        }
+    }
+    limit.rlim_cur
+}
+
+/// Measures how late the event loop wakes, from a task of its own on that loop.
+pub struct LoopLag {
+    metrics: Arc<Metrics>,
+}
+
+const STEP: Duration = Duration::from_millis(100);
+const STEPS_KEPT: usize = 100;
+
+impl LoopLag {
+    pub fn new(metrics: Arc<Metrics>) -> LoopLag {
+        LoopLag { metrics }
+    }
+
+    /// Runs for as long as it is polled.
+    pub async fn run(self) {
+        let mut last = VecDeque::with_capacity(STEPS_KEPT);
+        loop {
+            let before = clock::instant();
+            tokio::time::sleep(STEP).await;
+            // the timer's own grain is a millisecond
+            let late = before
+                .elapsed()
+                .saturating_sub(STEP + Duration::from_millis(1));
+            if last.len() == STEPS_KEPT {
+                last.pop_front();
+            }
+            last.push_back(late);
+            let worst = last.iter().max().copied().unwrap_or_default();
+            self.metrics.table.loop_lag.set(worst.as_secs_f64());
+        }
+    }
+}
+
+/// Sends a signal to the process that a pid file names.
+pub fn signal_running(pid_file: &Path, number: i32) -> Result<(), String> {
+    let text = std::fs::read_to_string(pid_file)
+        .map_err(|e| format!("{} cannot be read: {e}; is the gateway running?", pid_file.display()))?;
+    let pid: i32 = text
+        .trim()
+        .parse()
+        .ok()
+        .filter(|pid| *pid > 1)
+        .ok_or_else(|| format!("{} holds no process id", pid_file.display()))?;
+    send(pid, number).map_err(|e| format!("process {pid} cannot be signalled: {e}"))
+}
+
+#[allow(unsafe_code, reason = "signals are only sent by a system call")]
+fn send(pid: i32, number: i32) -> std::io::Result<()> {
+    // SAFETY: kill takes two numbers and touches no memory of ours.
+    match unsafe { libc::kill(pid, number) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}

@@ -1,0 +1,120 @@
+//! Signals, and the way down: TERM and QUIT drain, INT stops at once, HUP reloads, USR1 reopens log files.
+
+use super::drain::Drain;
+use super::log_file::LogFile;
+use crate::exchange::Registry;
+use async_trait::async_trait;
+use pingora_core::server::{ShutdownSignal, ShutdownSignalWatch};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+
+/// How long running streams get to write their last event when they are ended by us.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+/// The same for INT, which stops at once.
+const LAST_WORDS_AT_ONCE: Duration = Duration::from_millis(300);
+
+/// Waits for the signal that ends the process, and ends what runs in the way the signal asks for.
+pub struct Signals {
+    pub drain: Arc<Drain>,
+    pub drain_timeout: Duration,
+    pub registry: Arc<Registry>,
+    /// Set to true to close the public listeners.
+    pub closed: watch::Sender<bool>,
+    pub logs: Vec<LogFile>,
+}
+
+struct Caught {
+    term: Signal,
+    quit: Signal,
+    int: Signal,
+    hup: Signal,
+    usr1: Signal,
+}
+
+enum Way {
+    Drain,
+    AtOnce,
+}
+
+#[async_trait]
+impl ShutdownSignalWatch for Signals {
+    async fn recv(&self) -> ShutdownSignal {
+        match Caught::install() {
+            Ok(mut caught) => self.run(&mut caught).await,
+            Err(e) => log::error!("signals cannot be caught: {e}; stopping"),
+        }
+        // everything has ended by now: Pingora need not wait for anything
+        ShutdownSignal::FastShutdown
+    }
+}
+
+impl Caught {
+    fn install() -> std::io::Result<Caught> {
+        Ok(Caught {
+            term: signal(SignalKind::terminate())?,
+            quit: signal(SignalKind::quit())?,
+            int: signal(SignalKind::interrupt())?,
+            hup: signal(SignalKind::hangup())?,
+            usr1: signal(SignalKind::user_defined1())?,
+        })
+    }
+}
+
+impl Signals {
+    async fn run(&self, caught: &mut Caught) {
+        let way = self.wait(caught).await;
+        self.drain.begin();
+        // nobody may be left to hear it: then there is nothing to close
+        self.closed.send_replace(true);
+        if let Way::Drain = way {
+            log::info!(
+                "draining: {} requests in flight, at most {:?}",
+                self.drain.in_flight(),
+                self.drain_timeout
+            );
+            tokio::select! {
+                () = self.drain.emptied() => return,
+                () = tokio::time::sleep(self.drain_timeout) => log::warn!("drain_timeout is over: ending what still runs"),
+                _ = caught.int.recv() => log::info!("stopping at once"),
+            }
+        }
+        let last_words = match way {
+            Way::Drain => LAST_WORDS,
+            Way::AtOnce => LAST_WORDS_AT_ONCE,
+        };
+        self.end_all(last_words).await;
+    }
+
+    async fn wait(&self, caught: &mut Caught) -> Way {
+        loop {
+            tokio::select! {
+                _ = caught.term.recv() => return Way::Drain,
+                _ = caught.quit.recv() => return Way::Drain,
+                _ = caught.int.recv() => return Way::AtOnce,
+                _ = caught.hup.recv() => log::warn!("SIGHUP: reloading is not in effect yet; restart to take a new config"),
+                _ = caught.usr1.recv() => self.reopen(),
+            }
+        }
+    }
+
+    fn reopen(&self) {
+        for log in &self.logs {
+            if let Err(e) = log.reopen() {
+                log::error!("a log file cannot be reopened: {e}; the old one stays in use");
+            }
+        }
+    }
+
+    /// Asks every running request to end and gives them time for their last event.
+    async fn end_all(&self, last_words: Duration) {
+        for live in self.registry.all() {
+            live.drain();
+        }
+        let ended = tokio::time::timeout(last_words, self.drain.emptied()).await;
+        if ended.is_err() {
+            log::warn!("{} requests did not end in time", self.drain.in_flight());
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! Tries of an upstream: connect, send, read the answer's head; again where that is safe and nothing was shown.
+
+use super::Gateway;
+use super::context::Ctx;
+use super::fate::Fate;
+use super::pace::within;
+use super::respond;
+use super::wait::{self, Interrupt};
+use crate::backend::NoPick;
+use crate::clock;
+use crate::config;
+use crate::exchange::Outcome;
+use bytes::Bytes;
+use pingora_core::ErrorType;
+use pingora_core::protocols::http::client::HttpSession;
+use pingora_core::upstreams::peer::HttpPeer;
+use pingora_http::RequestHeader;
+use pingora_proxy::{ProxyHttp, Session};
+use std::future::Future;
+use std::time::Duration;
+
+/// Stale connections of the pool that are replaced without being counted as tries.
+const STALE_MAX: usize = 8;
+
+/// A connection that carries one answer.
+pub struct Upstream {
+    pub http: HttpSession<()>,
+    pub peer: Box<HttpPeer>,
+}
+
+impl Upstream {
+    /// Whether the answer came whole, by its framing.
+    pub fn is_done(&mut self) -> bool {
+        self.http.response_done()
+    }
+
+    /// Closes the connection, or resets its stream.
+    pub async fn abort(&mut self) {
+        self.http.shutdown().await;
+    }
+}
+
+/// Why a try gave no answer to pass on.
+struct Failure {
+    fate: Fate,
+    kind: Kind,
+}
+
+/// What a failed try means for another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// The upstream has not seen the request.
+    NotSent,
+    /// It answered that it did not run it.
+    Refused,
+    /// It may have run it: another try may cost twice.
+    Sent,
+    /// There is nothing to try, or nobody to try it for.
+    Final,
+}
+
+impl Failure {
+    fn not_sent(fate: Fate) -> Failure {
+        Failure {
+            fate,
+            kind: Kind::NotSent,
+        }
+    }
+
+    fn sent(fate: Fate) -> Failure {
+        Failure {
+            fate,
+            kind: Kind::Sent,
+        }
+    }
+
+    fn last(fate: Fate) -> Failure {
+        Failure {
+            fate,
+            kind: Kind::Final,
+        }
+    }
+}
+
+impl From<Interrupt> for Failure {
+    fn from(interrupt: Interrupt) -> Failure {
+        Failure::last(match interrupt {
+            Interrupt::Stopped(stop) => Fate::stopped(stop),
+            Interrupt::ClientGone => Fate::client_gone(),
+        })
+    }
+}
+
+type Tried<T> = Result<T, Failure>;
+
+/// Tries until an answer's head has come and was passed on, or no further try is allowed.
+pub async fn establish(
+    gateway: &Gateway,
+    session: &mut Session,
+    ctx: &mut Ctx,
+) -> Result<Upstream, Fate> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let failure = match try_once(gateway, session, ctx).await {
+            Ok(upstream) => match settle_for(ctx, &upstream, tries) {
+                true => return answer(gateway, session, ctx, upstream).await,
+                false => refused(ctx, upstream).await,
+            },
+            Err(failure) => failure,
+        };
+        if let Some(fate) = over(ctx, failure, tries) {
+            return Err(fate);
+        }
+    }
+}
+
+/// Whether an answer is passed on: all are, but for a status that is worth another try.
+fn settle_for(ctx: &Ctx, upstream: &Upstream, tries: usize) -> bool {
+    let Some(relay) = &ctx.relay else {
+        return true;
+    };
+    let retry = &relay.pool.rules.retry;
+    let status = upstream.http.response_header().map_or(0, |h| h.status.as_u16());
+    let again = retry.statuses.contains(&status)
+        && tries < retry.attempts
+        && relay.pool.retries.take(retry.budget);
+    !again
+}
+
+/// A status that is worth another try: the connection goes, its body unread.
+async fn refused(ctx: &mut Ctx, mut upstream: Upstream) -> Failure {
+    let status = upstream.http.response_header().map_or(0, |h| h.status.as_u16());
+    upstream.abort().await;
+    if let Some(exchange) = &mut ctx.exchange {
+        exchange.leave_backend();
+    }
+    Failure {
+        fate: Fate::passed_refusal().refused(status),
+        kind: Kind::Refused,
+    }
+}
+
+/// Writes the failed try to the record. The fate, where there is no other try.
+fn over(ctx: &mut Ctx, failure: Failure, tries: usize) -> Option<Fate> {
+    let Failure { fate, kind } = failure;
+    let (Some(exchange), Some(relay)) = (&mut ctx.exchange, &ctx.relay) else {
+        return Some(fate);
+    };
+    let retry = &relay.pool.rules.retry;
+    let allowed = match kind {
+        Kind::NotSent => tries < retry.attempts && relay.pool.retries.take(retry.budget),
+        // its place in the budget was taken when it was decided
+        Kind::Refused => true,
+        Kind::Sent => {
+            retry.accept_duplicate_cost
+                && tries < retry.attempts
+                && relay.pool.retries.take(retry.budget)
+        }
+        Kind::Final => false,
+    };
+    if !fate.is_before_any_try() {
+        exchange.end_attempt(fate.outcome(), fate.status);
+    }
+    if !allowed {
+        if fate.client_left() {
+            exchange.client_gone();
+        }
+        exchange.release(fate.upstream_end());
+        return Some(fate);
+    }
+    exchange.leave_backend();
+    exchange
+        .metrics()
+        .retried(&relay.pool.rules.name, fate.outcome().as_str());
+    None
+}
+
+/// One try, up to the answer's final head.
+async fn try_once(gateway: &Gateway, session: &mut Session, ctx: &mut Ctx) -> Tried<Upstream> {
+    for _ in 0..STALE_MAX {
+        let (mut upstream, reused) = connect(gateway, session, ctx).await?;
+        match send(gateway, session, ctx, &mut upstream).await {
+            Ok(()) => return head(session, ctx, upstream).await,
+            Err(failure) if reused && failure.kind == Kind::NotSent => {
+                log::debug!("a connection of the pool was stale; taking another");
+                if let Some(exchange) = &mut ctx.exchange {
+                    exchange.leave_backend();
+                }
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    Err(Failure::not_sent(Fate::unreachable()))
+}
+
+/// Picks a backend and gets a connection to it, fresh or of the pool.
+async fn connect(
+    gateway: &Gateway,
+    session: &mut Session,
+    ctx: &mut Ctx,
+) -> Tried<(Upstream, bool)> {
+    let peer = match gateway.upstream_peer(session, ctx).await {
+        Ok(peer) => peer,
+        Err(_) => return Err(Failure::last(no_pick(ctx))),
+    };
+    let begun = clock::instant();
+    let connecting = Box::pin(gateway.connector.get_http_session(&*peer));
+    let limit = rules(ctx).map_or(Duration::ZERO, |r| r.timeouts.connect);
+    let connected = race(within(limit, connecting), session, ctx).await?;
+    match connected {
+        Some(Ok((http, reused))) => {
+            if !reused {
+                note_connected(ctx, begun.elapsed());
+            }
+            Ok((Upstream { http, peer }, reused))
+        }
+        Some(Err(e)) => {
+            log::warn!("{}: a backend cannot be reached: {e}", ctx.request_id);
+            mark_failed(ctx);
+            Err(Failure::not_sent(Fate::unreachable()))
+        }
+        None => {
+            mark_failed(ctx);
+            Err(Failure::not_sent(Fate::connect_timed_out()))
+        }
+    }
+}
+
+fn rules(ctx: &Ctx) -> Option<&config::Pool> {
+    ctx.relay.as_ref().map(|r| &r.pool.rules)
+}
+
+fn note_connected(ctx: &Ctx, took: Duration) {
+    if let (Some(exchange), Some(rules)) = (&ctx.exchange, rules(ctx)) {
+        exchange.metrics().connected(&rules.name, took);
+    }
+}
+
+fn mark_failed(ctx: &Ctx) {
+    if let Some(member) = &ctx.member {
+        member.failed();
+    }
+}
+
+fn no_pick(ctx: &Ctx) -> Fate {
+    match (ctx.no_pick, &ctx.relay) {
+        (Some(NoPick::Full), Some(relay)) => Fate::full(relay.pool.slots.expected_wait()),
+        _ => Fate::no_backend(),
+    }
+}
+
+/// Sends the request's head and body.
+async fn send(
+    gateway: &Gateway,
+    session: &mut Session,
+    ctx: &mut Ctx,
+    upstream: &mut Upstream,
+) -> Tried<()> {
+    let body = ctx
+        .relay
+        .as_ref()
+        .and_then(|r| r.body.as_ref())
+        .map(|b| b.bytes.clone())
+        .unwrap_or_default();
+    let mut header = Box::new(session.req_header().clone());
+    gateway
+        .upstream_request_filter(session, &mut header, ctx)
+        .await
+        .map_err(|e| Failure::last(Fate::gateway(&e)))?;
+    let writing = Box::pin(write_request(&mut upstream.http, header, body));
+    let written = race(writing, session, ctx).await?;
+    if let Err(e) = written {
+        log::debug!("{}: the request could not be written: {e}", ctx.request_id);
+        return Err(Failure::not_sent(Fate::broken(
+            "the connection to the upstream broke while the request was sent",
+        )));
+    }
+    Ok(())
+}
+
+async fn write_request(
+    http: &mut HttpSession<()>,
+    header: Box<RequestHeader>,
+    body: Bytes,
+) -> pingora_core::Result<()> {
+    http.write_request_header(header).await?;
+    http.write_request_body(body, true).await?;
+    http.finish_request_body().await
+}
+
+/// Waits for the answer's final head.
+async fn head(session: &mut Session, ctx: &mut Ctx, mut upstream: Upstream) -> Tried<Upstream> {
+    if let Some(exchange) = &mut ctx.exchange {
+        exchange.called();
+    }
+    let limit = rules(ctx).map_or(Duration::ZERO, |r| r.timeouts.first_byte);
+    let reading = Box::pin(within(limit, read_head(&mut upstream.http)));
+    let read = race(reading, session, ctx).await;
+    match read {
+        Ok(Some(Ok(()))) => {
+            if let Some(member) = &ctx.member {
+                member.answered();
+            }
+            Ok(upstream)
+        }
+        Ok(Some(Err(e))) => {
+            let why = match e.etype() {
+                ErrorType::ConnectionClosed => "the upstream closed the connection without an answer".to_owned(),
+                _ => wait::broken(&e),
+            };
+            log::warn!("{}: no answer from the upstream: {e}", ctx.request_id);
+            Err(Failure::sent(Fate::broken(why)))
+        }
+        Ok(None) => Err(Failure::sent(Fate::timed_out("first_byte"))),
+        Err(failure) => {
+            upstream.abort().await;
+            Err(failure)
+        }
+    }
+}
+
+/// Informational heads (RFC 9110, section 15.2) are stepped over: a client that did not ask takes them for the answer.
+async fn read_head(http: &mut HttpSession<()>) -> pingora_core::Result<()> {
+    loop {
+        http.read_response_header().await?;
+        if http
+            .response_header()
+            .is_none_or(|h| !h.status.is_informational())
+        {
+            return Ok(());
+        }
+    }
+}
+
+/// Waits for a step, unless the client leaves or somebody asks to stop.
+async fn race<F: Future>(future: F, session: &mut Session, ctx: &Ctx) -> Tried<F::Output> {
+    match &ctx.exchange {
+        Some(exchange) => Ok(wait::until(future, session, exchange.live()).await?),
+        None => Ok(future.await),
+    }
+}
+
+/// Passes the head on. From here on there is no other try.
+async fn answer(
+    gateway: &Gateway,
+    session: &mut Session,
+    ctx: &mut Ctx,
+    mut upstream: Upstream,
+) -> Result<Upstream, Fate> {
+    match respond::head(gateway, session, ctx, &upstream.http).await {
+        Ok(()) => Ok(upstream),
+        Err(e) => {
+            upstream.abort().await;
+            log::debug!("the head of {} could not be written: {e}", ctx.request_id);
+            let fate = Fate::client_gone();
+            if let Some(exchange) = &mut ctx.exchange {
+                exchange.client_gone();
+                exchange.end_attempt(Outcome::Aborted, None);
+                exchange.release(fate.upstream_end());
+            }
+            Err(fate)
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! How the pump found a request to end: the ending for the record, and what is told the client where it is owed an error.
+
+use super::pace::Due;
+use super::refuse::Refusal;
+use crate::api::Code;
+use crate::exchange::{EndedBy, Ending, Outcome, State, Stop, UpstreamEnd};
+use std::time::Duration;
+
+/// The end of a relay, in all that follows from it.
+#[derive(Debug)]
+pub struct Fate {
+    pub ending: Ending,
+    /// What the client is told, where it is there to hear it.
+    pub fault: Option<Refusal>,
+    /// The upstream's status, where it refused by one.
+    pub status: Option<u16>,
+    upstream: UpstreamEnd,
+    outcome: Outcome,
+    /// No backend was tried.
+    untried: bool,
+}
+
+impl Fate {
+    fn new(ending: Ending, upstream: UpstreamEnd, outcome: Outcome) -> Fate {
+        Fate {
+            ending,
+            fault: None,
+            status: None,
+            upstream,
+            outcome,
+            untried: false,
+        }
+    }
+
+    fn telling(mut self, code: Code) -> Fate {
+        let message = self.ending.why.clone().unwrap_or_default();
+        self.fault = Some(Refusal::new(code, message));
+        self
+    }
+
+    pub fn completed() -> Fate {
+        Fate::new(Ending::completed(), UpstreamEnd::Complete, Outcome::Ok)
+    }
+
+    /// The upstream's own error answer was passed on.
+    pub fn passed_refusal() -> Fate {
+        let ending = Ending::upstream("the upstream refused the request");
+        Fate::new(ending, UpstreamEnd::Complete, Outcome::Refused)
+    }
+
+    pub fn client_gone() -> Fate {
+        Fate::new(
+            Ending::client_closed(),
+            UpstreamEnd::Aborted,
+            Outcome::Aborted,
+        )
+    }
+
+    pub fn slow_reader() -> Fate {
+        Fate::new(
+            Ending::slow_reader(),
+            UpstreamEnd::Aborted,
+            Outcome::Aborted,
+        )
+    }
+
+    pub fn stopped(stop: Stop) -> Fate {
+        match stop {
+            Stop::Cancel => {
+                let mut fate = Fate::new(
+                    Ending::cancelled(),
+                    UpstreamEnd::Aborted,
+                    Outcome::Aborted,
+                );
+                fate.fault = Some(Refusal::new(Code::Cancelled, "the request was cancelled"));
+                fate
+            }
+            Stop::Drain => Fate::new(Ending::drained(), UpstreamEnd::Aborted, Outcome::Aborted)
+                .telling(Code::Draining),
+        }
+    }
+
+    /// The upstream broke off, or ended without the protocol's end.
+    pub fn broken(why: impl Into<String>) -> Fate {
+        Fate::new(Ending::upstream(why), UpstreamEnd::Error, Outcome::Reset)
+            .telling(Code::UpstreamBroken)
+    }
+
+    /// The upstream reported an error of its own inside its answer, and the client has read it.
+    pub fn reported(why: &str) -> Fate {
+        Fate::new(Ending::upstream(why), UpstreamEnd::Error, Outcome::Error)
+    }
+
+    pub fn connect_timed_out() -> Fate {
+        Fate::new(
+            Ending::timed_out("connect"),
+            UpstreamEnd::None,
+            Outcome::Timeout,
+        )
+        .telling(Code::UpstreamTimeout)
+    }
+
+    pub fn unreachable() -> Fate {
+        let ending = Ending::upstream("no backend of the model's pool could be reached");
+        Fate::new(ending, UpstreamEnd::None, Outcome::ConnectFailed)
+            .telling(Code::UpstreamUnreachable)
+    }
+
+    pub fn no_backend() -> Fate {
+        let ending = Ending::gateway("the model's pool has no backend");
+        let mut fate = Fate::new(ending, UpstreamEnd::None, Outcome::ConnectFailed);
+        fate.untried = true;
+        fate.fault = Some(
+            Refusal::new(Code::NoBackend, "the model's pool has no backend at the moment")
+                .after(Duration::from_secs(5)),
+        );
+        fate
+    }
+
+    pub fn full(wait: Duration) -> Fate {
+        let why = "all execution slots of the pool's backends are taken";
+        let mut fate = Fate::new(
+            Ending::gateway(why),
+            UpstreamEnd::None,
+            Outcome::ConnectFailed,
+        );
+        fate.untried = true;
+        fate.fault = Some(Refusal::new(Code::PoolSlotsFull, why).after(wait));
+        fate
+    }
+
+    pub fn timed_out(which: &str) -> Fate {
+        Fate::new(
+            Ending::timed_out(which),
+            UpstreamEnd::Aborted,
+            Outcome::Timeout,
+        )
+        .telling(Code::UpstreamTimeout)
+    }
+
+    pub fn overdue(due: Due) -> Fate {
+        match due {
+            Due::Idle => Fate::timed_out("idle"),
+            Due::Total => Fate::timed_out("total"),
+            Due::Write => Fate::slow_reader(),
+            // neither ends a request that has not come to the protocol's end
+            Due::CloseWait | Due::Heartbeat => Fate::completed(),
+        }
+    }
+
+    pub fn gateway(error: &pingora_core::Error) -> Fate {
+        log::error!("a hook failed: {error}");
+        let ending = Ending::gateway("the gateway could not handle the answer");
+        Fate::new(ending, UpstreamEnd::Aborted, Outcome::Error).telling(Code::UpstreamBroken)
+    }
+
+    pub fn refused(mut self, status: u16) -> Fate {
+        self.status = Some(status);
+        self
+    }
+
+    pub fn upstream_end(&self) -> UpstreamEnd {
+        self.upstream
+    }
+
+    pub fn outcome(&self) -> Outcome {
+        self.outcome
+    }
+
+    /// There was no backend to try.
+    pub fn is_before_any_try(&self) -> bool {
+        self.untried
+    }
+
+    pub fn client_left(&self) -> bool {
+        self.ending.by == EndedBy::ClientClosed
+    }
+
+    /// Whether the connection may be used again, if its answer came whole.
+    pub fn leaves_upstream_whole(&self) -> bool {
+        self.upstream == UpstreamEnd::Complete
+    }
+
+    /// Whether there is a client that can still be told something.
+    pub fn client_listens(&self) -> bool {
+        !matches!(
+            (self.ending.state, self.ending.by),
+            (
+                State::Cancelled,
+                EndedBy::ClientClosed | EndedBy::SlowReader
+            )
+        )
+    }
+}

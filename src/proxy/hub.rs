@@ -1,0 +1,60 @@
+//! What all requests share: the rules in force, what runs, and where things are reported to.
+
+use super::bodies::BodyMemory;
+use crate::backend::Pools;
+use crate::config::Config;
+use crate::exchange::{Registry, Services};
+use crate::ops::Drain;
+use crate::tenant::Directory;
+use arc_swap::ArcSwap;
+use std::sync::Arc;
+
+/// What a configuration turns into. A request keeps the rules it was admitted by.
+pub struct Rules {
+    pub config: Config,
+    pub tenants: Arc<Directory>,
+    pub pools: Pools,
+}
+
+pub struct Hub {
+    rules: ArcSwap<Rules>,
+    pub services: Arc<Services>,
+    pub registry: Arc<Registry>,
+    pub drain: Arc<Drain>,
+    /// What holds the bodies of all requests.
+    pub bodies: Arc<BodyMemory>,
+    /// What records call this process' machine.
+    pub node: String,
+}
+
+impl Hub {
+    pub fn new(
+        rules: Rules,
+        services: Arc<Services>,
+        registry: Arc<Registry>,
+        drain: Arc<Drain>,
+    ) -> Hub {
+        let node = match &rules.config.cluster {
+            Some(cluster) => cluster.node.clone(),
+            None => host_name(),
+        };
+        Hub {
+            bodies: BodyMemory::new(rules.config.server.max_body_memory),
+            rules: ArcSwap::from_pointee(rules),
+            services,
+            registry,
+            drain,
+            node,
+        }
+    }
+
+    pub fn rules(&self) -> Arc<Rules> {
+        self.rules.load_full()
+    }
+}
+
+fn host_name() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .map(|name| name.trim().to_owned())
+        .unwrap_or_else(|_| "localhost".to_owned())
+}

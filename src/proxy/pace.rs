@@ -1,0 +1,122 @@
+//! When something is due in a stream: a heartbeat, a time-out. One timer per stream: events move a mark, not the timer.
+
+use crate::clock;
+use crate::config;
+use std::future::Future;
+use std::pin::Pin;
+use std::time::{Duration, Instant};
+use tokio::time::Sleep;
+
+/// What is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    Heartbeat,
+    /// The upstream was silent between its bytes for too long.
+    Idle,
+    /// The whole answer took too long.
+    Total,
+    /// The protocol's end was read and the upstream's close did not follow.
+    CloseWait,
+    /// A write stood still for too long.
+    Write,
+}
+
+pub struct Pace {
+    heartbeat: Option<Duration>,
+    idle: Option<Duration>,
+    write_timeout: Duration,
+    total_at: Option<Instant>,
+    close_at: Option<Instant>,
+    /// When the upstream last sent a byte.
+    heard_at: Instant,
+    /// When the client was last sent one.
+    sent_at: Instant,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl Pace {
+    /// Starts at the answer's head. Time-outs of zero are none.
+    pub fn new(rules: &config::Pool) -> Pace {
+        let some = |d: Duration| (!d.is_zero()).then_some(d);
+        let now = clock::instant();
+        let mut pace = Pace {
+            heartbeat: some(rules.stream.heartbeat),
+            idle: some(rules.timeouts.idle),
+            write_timeout: rules.stream.write_timeout,
+            total_at: some(rules.timeouts.total).map(|d| now + d),
+            close_at: None,
+            heard_at: now,
+            sent_at: now,
+            timer: Box::pin(tokio::time::sleep(Duration::ZERO)),
+        };
+        pace.reset();
+        pace
+    }
+
+    /// The upstream sent something.
+    pub fn upstream_spoke(&mut self) {
+        self.heard_at = clock::instant();
+    }
+
+    /// The client was sent something.
+    pub fn client_was_sent(&mut self) {
+        self.sent_at = clock::instant();
+    }
+
+    /// Heartbeats belong to event streams alone.
+    pub fn without_heartbeat(&mut self) {
+        self.heartbeat = None;
+    }
+
+    pub fn write_timeout(&self) -> Duration {
+        self.write_timeout
+    }
+
+    /// The protocol's end was read: from now on only the upstream's close is waited for.
+    pub fn close_within(&mut self, wait: Duration) {
+        if self.close_at.is_none() {
+            self.close_at = Some(clock::instant() + wait);
+            self.heartbeat = None;
+            self.reset();
+        }
+    }
+
+    /// Waits until something is due. May be dropped and called again.
+    pub async fn due(&mut self) -> Due {
+        loop {
+            self.timer.as_mut().await;
+            let now = clock::instant();
+            if let Some((due, _)) = self.marks().filter(|(_, at)| *at <= now).min_by_key(|m| m.1) {
+                return due;
+            }
+            self.reset();
+        }
+    }
+
+    fn marks(&self) -> impl Iterator<Item = (Due, Instant)> {
+        [
+            (Due::CloseWait, self.close_at),
+            (Due::Total, self.total_at),
+            (Due::Idle, self.idle.map(|d| self.heard_at + d)),
+            (Due::Heartbeat, self.heartbeat.map(|d| self.sent_at + d)),
+        ]
+        .into_iter()
+        .filter_map(|(due, at)| Some((due, at?)))
+    }
+
+    /// Sets the timer to the nearest mark as it now stands; far off where there is none.
+    fn reset(&mut self) {
+        const FAR: Duration = Duration::from_secs(86_400);
+        let next = self.marks().map(|m| m.1).min();
+        let next = next.unwrap_or_else(|| clock::instant() + FAR);
+        self.timer.as_mut().reset(next.into());
+    }
+}
+
+/// Runs a future for at most a time; zero is for ever.
+pub async fn within<F: Future>(time: Duration, future: F) -> Option<F::Output> {
+    if time.is_zero() {
+        return Some(future.await);
+    }
+    tokio::time::timeout(time, future).await.ok()
+}

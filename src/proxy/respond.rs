@@ -1,0 +1,117 @@
+//! The head of an answer on its way to the client, and what kind of answer it is.
+
+use super::Gateway;
+use super::context::Ctx;
+use super::headers;
+use crate::api::{Answer, AnswerOptions, Call, Shape, native};
+use crate::config::UsageMode;
+use crate::exchange::Exchange;
+use http::Version;
+use pingora_core::Result;
+use pingora_core::protocols::http::client::HttpSession;
+use pingora_http::ResponseHeader;
+use pingora_proxy::{ProxyHttp, Session};
+
+/// Reads what the upstream's head says of its body, and writes it on: at once for an event stream, with the first byte
+/// of the body for any other, so that an upstream that dies in between is still answered for by a status of ours.
+pub async fn head(
+    gateway: &Gateway,
+    session: &mut Session,
+    ctx: &mut Ctx,
+    http: &HttpSession<()>,
+) -> Result<()> {
+    let mut header = match http.response_header() {
+        Some(header) => header.clone(),
+        None => ResponseHeader::build(502, None)?,
+    };
+    note(ctx, &header);
+    gateway.response_filter(session, &mut header, ctx).await?;
+    let Some(relay) = &mut ctx.relay else {
+        return Ok(());
+    };
+    let header = Box::new(header);
+    if relay.events {
+        ctx.answered(header.status.as_u16());
+        session.write_response_header(header, false).await
+    } else {
+        relay.held_head = Some(header);
+        Ok(())
+    }
+}
+
+/// Takes from the upstream's head what the relay and the record need.
+fn note(ctx: &mut Ctx, header: &ResponseHeader) {
+    let (Some(exchange), Some(relay)) = (&mut ctx.exchange, &mut ctx.relay) else {
+        return;
+    };
+    if let Some(id) = header.headers.get("x-request-id") {
+        let id = String::from_utf8_lossy(id.as_bytes());
+        exchange.named_upstream(id.chars().take(256).collect());
+    }
+    if header.status.as_u16() >= 400 {
+        relay.refused = Some(header.status.as_u16());
+        return;
+    }
+    let shape = shape(header);
+    relay.events = shape == Shape::Events;
+    let rules = &relay.pool.rules;
+    let options = AnswerOptions {
+        hide_usage: rules.stream.usage == UsageMode::Inject && !relay.request.usage_asked,
+        line_ends: rules.stream.line_ends,
+        bytes_per_unit: rules.bytes_per_unit,
+    };
+    relay.answer = Some(match relay.request.call {
+        Call::Native => Answer::native(shape, options, about(exchange)),
+        call => Answer::new(call, shape, options),
+    });
+}
+
+fn about(exchange: &Exchange) -> native::About {
+    let record = exchange.record();
+    native::About {
+        request_id: record.request_id.to_string(),
+        model: record.model,
+        input_estimate: record.input_units,
+    }
+}
+
+fn shape(header: &ResponseHeader) -> Shape {
+    let events = header.headers.get("content-type").is_some_and(|v| {
+        v.as_bytes()
+            .get(..17)
+            .is_some_and(|t| t.eq_ignore_ascii_case(b"text/event-stream"))
+    });
+    if events { Shape::Events } else { Shape::Whole }
+}
+
+/// Edits a head for the client; called by `response_filter`.
+pub fn filter(session: &Session, ctx: &Ctx, header: &mut ResponseHeader) -> Result<()> {
+    headers::strip_hop_by_hop(header)?;
+    header.insert_header("X-Request-Id", ctx.request_id.as_str())?;
+    let Some(relay) = &ctx.relay else {
+        return Ok(());
+    };
+    let converted = relay.request.call == Call::Native && relay.answer.is_some();
+    if relay.events || converted {
+        header.remove_header("content-length");
+    }
+    if relay.events {
+        header.insert_header("X-Accel-Buffering", "no")?;
+        header.insert_header("Cache-Control", "no-cache, no-transform")?;
+    } else if converted {
+        header.insert_header("Content-Type", "application/json")?;
+    }
+    frame(session, header)
+}
+
+/// How the body is framed towards the client. HTTP/1.0 knows no chunks: there the close ends it (RFC 9112, section 6.1).
+fn frame(session: &Session, header: &mut ResponseHeader) -> Result<()> {
+    header.set_version(Version::HTTP_11);
+    let version = session.req_header().version;
+    let bodiless = matches!(header.status.as_u16(), 204 | 304);
+    let sized = header.headers.contains_key("content-length");
+    if version == Version::HTTP_11 && !sized && !bodiless {
+        header.insert_header("Transfer-Encoding", "chunked")?;
+    }
+    Ok(())
+}

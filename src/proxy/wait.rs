@@ -1,0 +1,86 @@
+//! Waiting for an upstream while the client may leave and anyone may ask to stop.
+
+use super::pace::{Due, Pace};
+use crate::exchange::{Live, Stop};
+use bytes::Bytes;
+use pingora_core::Result;
+use pingora_proxy::Session;
+use std::future::Future;
+use std::pin::Pin;
+
+/// What happened next in a running answer.
+#[derive(Debug)]
+pub enum Turn {
+    Data(Bytes),
+    /// The upstream's body is over, by its framing.
+    End,
+    /// The upstream broke off; why, without addresses.
+    Broken(String),
+    Stopped(Stop),
+    ClientGone,
+    Due(Due),
+}
+
+/// What ends a wait that has not got what it waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interrupt {
+    Stopped(Stop),
+    ClientGone,
+}
+
+/// The next turn. A read that does not win goes on at the next call: it is the caller's.
+pub async fn turn(
+    read: Pin<&mut impl Future<Output = Result<Option<Bytes>>>>,
+    session: &mut Session,
+    live: &Live,
+    pace: &mut Pace,
+) -> Turn {
+    tokio::select! {
+        biased;
+        stop = live.stopped() => Turn::Stopped(stop),
+        data = read => match data {
+            Ok(Some(chunk)) => Turn::Data(chunk),
+            Ok(None) => Turn::End,
+            Err(e) => Turn::Broken(broken(&e)),
+        },
+        () = client_gone(session) => Turn::ClientGone,
+        due = pace.due() => Turn::Due(due),
+    }
+}
+
+/// Waits for a future, unless the client leaves or somebody asks to stop.
+pub async fn until<F: Future>(
+    future: F,
+    session: &mut Session,
+    live: &Live,
+) -> std::result::Result<F::Output, Interrupt> {
+    tokio::select! {
+        biased;
+        stop = live.stopped() => Err(Interrupt::Stopped(stop)),
+        output = future => Ok(output),
+        () = client_gone(session) => Err(Interrupt::ClientGone),
+    }
+}
+
+/// Waits until the client is found to have left.
+async fn client_gone(session: &mut Session) {
+    // the body was read whole: whatever comes of this is the client's end
+    while let Ok(extra) = session.as_downstream_mut().read_body_or_idle(true).await {
+        log::debug!("{} bytes came after the body", extra.map_or(0, |b| b.len()));
+    }
+}
+
+/// An upstream's error in words that name no address.
+pub fn broken(error: &pingora_core::Error) -> String {
+    use pingora_core::ErrorType as E;
+    let what = match error.etype() {
+        E::ConnectionClosed => "the upstream closed the connection in the middle of its answer",
+        E::ReadError => "the connection to the upstream broke in the middle of its answer",
+        E::ReadTimedout => "the upstream stopped sending",
+        E::InvalidHTTPHeader => "the upstream's answer has a head that is not HTTP",
+        // declared by Pingora's body reader, for itself
+        E::Custom("InvalidChunk") => "the upstream's answer is not framed as HTTP says",
+        _ => "the upstream's answer broke off",
+    };
+    what.to_owned()
+}

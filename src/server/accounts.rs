@@ -1,0 +1,74 @@
+//! What the ledger tells brought to where it belongs: sums to the tenants' accounts, counts and times to the metrics.
+
+use crate::budget::{Change, Hour};
+use crate::ledger::{LedgerError, Observer, Posting, Recovered};
+use crate::metrics::Metrics;
+use crate::tenant::Directory;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub struct Accounts {
+    tenants: Arc<Directory>,
+    metrics: Arc<Metrics>,
+}
+
+impl Accounts {
+    pub fn new(tenants: Arc<Directory>, metrics: Arc<Metrics>) -> Accounts {
+        Accounts { tenants, metrics }
+    }
+}
+
+/// Puts what the ledger found at start on the accounts.
+pub fn recover(tenants: &Directory, metrics: &Metrics, recovered: &Recovered) {
+    for posting in &recovered.accounts {
+        post(tenants, posting);
+    }
+    set_counts(metrics, recovered.open, recovered.unknown);
+    if recovered.unknown > 0 {
+        log::warn!(
+            "the ledger holds {} entries whose usage is unknown; `streamgate ledger list --state FAILED` names them, \
+             `ledger reconcile` settles them",
+            recovered.unknown
+        );
+    }
+}
+
+fn post(tenants: &Directory, posting: &Posting) {
+    let change = Change {
+        charged: posting.amounts.charged,
+        reserved: posting.amounts.reserved,
+        held: posting.amounts.held,
+    };
+    tenants.adjust(&posting.tenant, Hour(posting.hour.0), change);
+}
+
+fn set_counts(metrics: &Metrics, open: u64, unknown: u64) {
+    let gauge = |n| i64::try_from(n).unwrap_or(i64::MAX);
+    metrics.table.ledger_open.set(gauge(open));
+    metrics.table.ledger_unknown.set(gauge(unknown));
+}
+
+impl Observer for Accounts {
+    fn committed(&self, took: Duration, _writes: usize) {
+        self.metrics
+            .table
+            .ledger_commit
+            .observe(took.as_secs_f64());
+    }
+
+    fn state(&self, open: u64, unknown: u64) {
+        set_counts(&self.metrics, open, unknown);
+    }
+
+    fn failed(&self, error: &LedgerError) {
+        log::error!("{error}");
+    }
+
+    fn recovered_writes(&self) {
+        log::info!("the ledger can be written again");
+    }
+
+    fn adjusted(&self, change: &Posting) {
+        post(&self.tenants, change);
+    }
+}

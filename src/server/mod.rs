@@ -1,0 +1,236 @@
+//! Starting and stopping a gateway: every step that can fail before the first request, in order, each with one clear
+//! line; then Pingora's server; then the ledger's last commit.
+
+mod accounts;
+mod housekeeping;
+
+use crate::access_log::AccessLog;
+use crate::admin::AdminApp;
+use crate::backend::Pools;
+use crate::config::{Config, ListenAddr};
+use crate::exchange::{Registry, Services};
+use crate::ledger::Ledger;
+use crate::metrics::Metrics;
+use crate::ops::{
+    DataDir, Drain, Listening, LogFile, LoopLag, Signals, Socket, install_error_log, raise_fd_limit,
+};
+use crate::proxy::{Gateway, Hub, Rules};
+use crate::tenant::Directory;
+use accounts::Accounts;
+use housekeeping::Housekeeping;
+use pingora_core::apps::{HttpServerOptions, http_app::HttpServer};
+use pingora_core::server::configuration::ServerConf;
+use pingora_core::server::{RunArgs, Server};
+use pingora_core::services::background::background_service;
+use pingora_proxy::HttpProxy;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// How long requests that the runtime dropped may take to settle before the ledger closes.
+const SETTLE_WAIT: Duration = Duration::from_secs(1);
+
+/// Runs a gateway until a signal ends it. The error is one line: what, where, and what to do.
+pub fn run(config: Config) -> Result<(), String> {
+    let error_log = open_log("log.error", &config.log.error)?;
+    let access_file = open_log("log.access", &config.log.access)?;
+    // a second gateway in one process (there is none but in tests) logs where the first does
+    if install_error_log(error_log.clone(), config.log.level).is_err() {
+        log::debug!("the log is installed already");
+    }
+    for line in &config.not_in_effect {
+        log::warn!("{line}");
+    }
+    raise_fd_limit();
+    let _data_dir = DataDir::lock(&config.server.data_dir)?;
+    let sockets = Sockets::bind(&config)?;
+    let hub = build_hub(&config, AccessLog::new(access_file.clone(), config.log.format))?;
+    let pid_file = PidFile::write(&config.server.pid_file)?;
+    let closed = watch::Sender::new(false);
+    let server = assemble(&config, &hub, sockets, &closed);
+    log::info!(
+        "streamgate {} serves on {}",
+        env!("CARGO_PKG_VERSION"),
+        addresses(&config)
+    );
+    server.run(RunArgs {
+        shutdown_signal: Box::new(Signals {
+            drain: hub.drain.clone(),
+            drain_timeout: config.server.drain_timeout,
+            registry: hub.registry.clone(),
+            closed,
+            logs: vec![error_log, access_file],
+        }),
+    });
+    finish(&hub);
+    drop(pid_file);
+    Ok(())
+}
+
+fn open_log(key: &str, target: &crate::config::LogTarget) -> Result<LogFile, String> {
+    LogFile::open(target).map_err(|e| format!("{key} {target:?} cannot be opened: {e}"))
+}
+
+fn addresses(config: &Config) -> String {
+    let all: Vec<_> = config.listen.iter().map(|l| l.addr.to_string()).collect();
+    all.join(", ")
+}
+
+/// The sockets of a gateway, bound before anything else is started.
+struct Sockets {
+    public: Vec<(Socket, bool)>,
+    admin: Option<Socket>,
+}
+
+impl Sockets {
+    fn bind(config: &Config) -> Result<Sockets, String> {
+        let buffer = Some(config.server.socket_buffer);
+        let mut public = Vec::new();
+        for listen in &config.listen {
+            match &listen.addr {
+                ListenAddr::Tcp(addr) => {
+                    public.push((Socket::bind("listen.addr", addr, buffer)?, listen.h2c));
+                }
+                ListenAddr::Unix(_) => {} // named as not in effect at start
+            }
+        }
+        let admin = config
+            .admin
+            .as_ref()
+            .map(|a| Socket::bind("admin.addr", &a.addr, None))
+            .transpose()?;
+        Ok(Sockets { public, admin })
+    }
+}
+
+/// Everything the requests share, with the ledger open and its recovered sums on the accounts.
+fn build_hub(config: &Config, access_log: AccessLog) -> Result<Arc<Hub>, String> {
+    let metrics = Arc::new(Metrics::new().map_err(|e| format!("metrics: {e}"))?);
+    let tenants = Arc::new(Directory::new(&config.tenants));
+    let accounts = Accounts::new(tenants.clone(), metrics.clone());
+    let (ledger, recovered) =
+        Ledger::start(&config.ledger, Box::new(accounts)).map_err(|e| e.to_string())?;
+    accounts::recover(&tenants, &metrics, &recovered);
+    let pools = boot_runtime()?.block_on(Pools::start(&config.pools));
+    for pool in pools.all() {
+        metrics.add_pool(&pool.rules.name);
+    }
+    let services = Arc::new(Services {
+        ledger,
+        metrics,
+        access_log,
+    });
+    let rules = Rules {
+        tenants,
+        pools,
+        config: config.clone(),
+    };
+    Ok(Arc::new(Hub::new(
+        rules,
+        services,
+        Arc::new(Registry::default()),
+        Arc::new(Drain::default()),
+    )))
+}
+
+/// A runtime for the look-ups before the server's own exist.
+fn boot_runtime() -> Result<tokio::runtime::Runtime, String> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| format!("no runtime: {e}"))
+}
+
+fn server_conf(config: &Config) -> ServerConf {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    ServerConf {
+        threads: match config.server.threads {
+            0 => cores,
+            n => n,
+        },
+        // `Signals` has waited for all that is to be waited for
+        grace_period_seconds: Some(0),
+        graceful_shutdown_timeout_seconds: Some(0),
+        ..ServerConf::default()
+    }
+}
+
+fn assemble(
+    config: &Config,
+    hub: &Arc<Hub>,
+    sockets: Sockets,
+    closed: &watch::Sender<bool>,
+) -> Server {
+    let mut server = Server::new_with_opt_and_conf(None, server_conf(config));
+    server.bootstrap();
+    let lag = LoopLag::new(hub.services.metrics.clone());
+    let mut public = Listening::new("public", None, closed.subscribe()).measure(lag);
+    for (socket, h2c) in sockets.public {
+        public.serve(proxy_app(&server, hub, h2c), socket);
+    }
+    server.add_service(public);
+    if let Some(socket) = sockets.admin {
+        // the admin listener stays open until the end: it tells that the process is draining
+        let mut admin = Listening::new("admin", Some(1), watch::Sender::new(false).subscribe());
+        admin.serve(HttpServer::new_app(AdminApp::new(hub.clone())), socket);
+        server.add_service(admin);
+    }
+    let mut housekeeping = background_service("housekeeping", Housekeeping::new(hub.clone()));
+    housekeeping.threads = Some(1);
+    server.add_service(housekeeping);
+    server
+}
+
+fn proxy_app(server: &Server, hub: &Arc<Hub>, h2c: bool) -> HttpProxy<Gateway> {
+    let gateway = Gateway::new(hub.clone(), &server.configuration);
+    let mut app = pingora_proxy::http_proxy(&server.configuration, gateway);
+    let mut options = HttpServerOptions::default();
+    options.h2c = h2c;
+    app.server_options = Some(options);
+    app
+}
+
+/// What the runtime dropped settles in its own drop; then the ledger writes what it was sent, and closes.
+fn finish(hub: &Hub) {
+    let deadline = crate::clock::instant() + SETTLE_WAIT;
+    while !hub.registry.is_empty() && crate::clock::instant() < deadline {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    if !hub.registry.is_empty() {
+        log::warn!(
+            "{} requests were cut off; the next start finds them as crashed",
+            hub.registry.len()
+        );
+    }
+    hub.services.ledger.clone().close();
+    log::info!("stopped");
+}
+
+/// The file that names the running process, removed when it ends.
+struct PidFile<'a> {
+    path: &'a Path,
+}
+
+impl PidFile<'_> {
+    fn write(path: &Path) -> Result<PidFile<'_>, String> {
+        let folder = path.parent().unwrap_or(Path::new("."));
+        std::fs::create_dir_all(folder)
+            .and_then(|()| std::fs::write(path, format!("{}\n", std::process::id())))
+            .map_err(|e| {
+                format!(
+                    "server.pid_file {} cannot be written: {e}; give it a path this user may write to",
+                    path.display()
+                )
+            })?;
+        Ok(PidFile { path })
+    }
+}
+
+impl Drop for PidFile<'_> {
+    fn drop(&mut self) {
+        if let Err(e) = std::fs::remove_file(self.path) {
+            log::warn!("pid file {} cannot be removed: {e}", self.path.display());
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Who asks: tenants, their keys and what each of them holds while it runs.
+
+mod directory;
+mod name;
+mod reserved;
+
+pub use directory::{Directory, Tenant};
+pub use name::TenantName;
+pub use reserved::Reserved;
