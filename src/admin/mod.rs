@@ -83,9 +83,8 @@ impl AdminApp {
                 .slots
                 .with_label_values(&[name])
                 .set(signed(pool.slots.used()));
-            if let Some(max) = pool.slots.max() {
-                table.slots_max.with_label_values(&[name]).set(signed(max));
-            }
+            let max = pool.slots.max().map_or(f64::INFINITY, float);
+            table.slots_max.with_label_values(&[name]).set(max);
             for member in pool.members() {
                 let up = i64::from(member.is_up());
                 table
@@ -116,6 +115,11 @@ impl AdminApp {
             }
         }
     }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "counts of slots lie far below it")]
+fn float(n: usize) -> f64 {
+    n as f64
 }
 
 fn signed(n: usize) -> i64 {

@@ -74,11 +74,9 @@ impl Call {
     pub const fn protocol(self) -> Protocol {
         match self {
             Call::Messages | Call::CountTokens => Protocol::Anthropic,
-            Call::Chat
-            | Call::Completions
-            | Call::Embeddings
-            | Call::Responses
-            | Call::Native => Protocol::OpenAi,
+            Call::Chat | Call::Completions | Call::Embeddings | Call::Responses | Call::Native => {
+                Protocol::OpenAi
+            }
         }
     }
 
@@ -86,11 +84,9 @@ impl Call {
     pub const fn generates(self) -> bool {
         match self {
             Call::Embeddings | Call::CountTokens => false,
-            Call::Chat
-            | Call::Completions
-            | Call::Responses
-            | Call::Messages
-            | Call::Native => true,
+            Call::Chat | Call::Completions | Call::Responses | Call::Messages | Call::Native => {
+                true
+            }
         }
     }
 }

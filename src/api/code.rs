@@ -120,12 +120,36 @@ mod tests {
     #[test]
     fn kinds_are_those_the_sdks_know() {
         for (code, openai, anthropic) in [
-            (Code::InvalidJson, "invalid_request_error", "invalid_request_error"),
-            (Code::InvalidApiKey, "authentication_error", "authentication_error"),
-            (Code::ModelNotAllowed, "permission_error", "permission_error"),
-            (Code::ModelNotFound, "invalid_request_error", "not_found_error"),
-            (Code::RequestTooLarge, "invalid_request_error", "request_too_large"),
-            (Code::BudgetExhausted, "insufficient_quota", "rate_limit_error"),
+            (
+                Code::InvalidJson,
+                "invalid_request_error",
+                "invalid_request_error",
+            ),
+            (
+                Code::InvalidApiKey,
+                "authentication_error",
+                "authentication_error",
+            ),
+            (
+                Code::ModelNotAllowed,
+                "permission_error",
+                "permission_error",
+            ),
+            (
+                Code::ModelNotFound,
+                "invalid_request_error",
+                "not_found_error",
+            ),
+            (
+                Code::RequestTooLarge,
+                "invalid_request_error",
+                "request_too_large",
+            ),
+            (
+                Code::BudgetExhausted,
+                "insufficient_quota",
+                "rate_limit_error",
+            ),
             (Code::QueueFull, "rate_limit_error", "rate_limit_error"),
             (Code::UpstreamBroken, "api_error", "api_error"),
             (Code::Draining, "api_error", "overloaded_error"),

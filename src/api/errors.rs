@@ -177,7 +177,10 @@ mod tests {
             document(Api::Messages, &fault("no model")),
             r#"{"type":"error","error":{"type":"invalid_request_error","message":"no model","code":"invalid_request"},"request_id":"r-1"}"#
         );
-        assert_eq!(document(Api::Native, &fault("x")), document(Api::Chat, &fault("x")));
+        assert_eq!(
+            document(Api::Native, &fault("x")),
+            document(Api::Chat, &fault("x"))
+        );
     }
 
     #[test]
@@ -189,9 +192,15 @@ mod tests {
         let anthropic = stream_event(Api::Messages, &fault("a"), 1);
         assert!(anthropic.starts_with(b"event: error\ndata: {\"type\":\"error\",\"error\":{"));
         let responses = stream_event(Api::Responses, &fault("a"), 1);
-        assert!(responses.starts_with(b"event: error\ndata: {\"type\":\"error\",\"code\":\"invalid_request\""));
+        assert!(
+            responses.starts_with(
+                b"event: error\ndata: {\"type\":\"error\",\"code\":\"invalid_request\""
+            )
+        );
         let native = stream_event(Api::Native, &fault("a"), 7);
-        assert!(native.starts_with(b"id: 7\nevent: failed\ndata: {\"request_id\":\"r-1\",\"error\":{"));
+        assert!(
+            native.starts_with(b"id: 7\nevent: failed\ndata: {\"request_id\":\"r-1\",\"error\":{")
+        );
         let gone = Fault {
             code: Code::Cancelled,
             ..fault("a")

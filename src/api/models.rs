@@ -45,6 +45,9 @@ mod tests {
             document(["a", "b\"c"].into_iter(), 7),
             r#"{"object":"list","data":[{"id":"a","object":"model","created":7,"owned_by":"streamgate"},{"id":"b\"c","object":"model","created":7,"owned_by":"streamgate"}]}"#
         );
-        assert_eq!(document(std::iter::empty(), 0), r#"{"object":"list","data":[]}"#);
+        assert_eq!(
+            document(std::iter::empty(), 0),
+            r#"{"object":"list","data":[]}"#
+        );
     }
 }

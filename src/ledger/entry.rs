@@ -56,7 +56,7 @@ pub enum Opened {
 pub struct Known {
     pub record: Record,
     pub fingerprint: Fingerprint,
-    /// Whether the client was shown output; what a crash ended counts as shown.
+    /// Whether the client was shown output. What awaits its bill counts as shown, so what a crash ended does.
     pub shown: bool,
 }
 
@@ -109,7 +109,7 @@ impl Entry {
         Known {
             record: self.record.clone(),
             fingerprint: self.fingerprint,
-            shown: self.shown || (self.is_open() && self.record.state == State::Streaming),
+            shown: self.shown || self.is_unknown() || self.record.state == State::Streaming,
         }
     }
 }

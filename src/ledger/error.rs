@@ -45,6 +45,11 @@ impl LedgerError {
         self.kind == Kind::BadEntry
     }
 
+    /// Whether an entry may be to blame, and others could succeed.
+    pub(super) fn may_be_of_one_entry(&self) -> bool {
+        matches!(self.kind, Kind::BadEntry | Kind::Damaged | Kind::Io)
+    }
+
     /// Whether another process holds the ledger's lock.
     pub fn is_locked(&self) -> bool {
         self.kind == Kind::Locked
@@ -53,6 +58,11 @@ impl LedgerError {
     /// Whether the disk, or the quota, is full.
     pub fn is_full(&self) -> bool {
         self.kind == Kind::Full
+    }
+
+    /// Whether a reader that may not write could fail so on a ledger that is fine.
+    pub(super) fn may_be_for_want_of_writing(&self) -> bool {
+        matches!(self.kind, Kind::ReadOnly | Kind::Unopenable | Kind::Io)
     }
 
     /// Whether a fresh connection may mend it.
@@ -74,7 +84,9 @@ impl Kind {
             }
             Kind::NewerSchema => "run the newer streamgate, or name another file in `ledger.url`",
             Kind::OlderSchema => "start the gateway once, it brings the ledger up to date",
-            Kind::Damaged => "restore the file from a backup, or mend it with `sqlite3 FILE .recover`",
+            Kind::Damaged => {
+                "restore the file from a backup, or mend it with `sqlite3 FILE .recover`"
+            }
             Kind::ReadOnly => {
                 "give the user that runs streamgate write access to the file and its folder"
             }

@@ -30,7 +30,7 @@ pub trait Observer {
     /// How many entries of the ledger are open, and how many await their bill, those of other processes included.
     fn state(&self, open: u64, unknown: u64);
 
-    /// A write failed. What waits is kept and tried again.
+    /// A write failed. What waits is kept and tried again. The thread logs it, now and then.
     fn failed(&self, error: &LedgerError);
 
     /// The first write succeeded after one or more failed.
@@ -136,18 +136,32 @@ impl Ledger {
     /// opening, and in `charged_units` all that its id was ever charged. A request whose opening failed is settled
     /// all the same, if it was served.
     pub fn settle(&self, record: Record, shown: bool) {
-        let Err(mpsc::SendError(command)) = self.shared.queue.send(Command::Settle(Box::new(record), shown))
+        let Err(mpsc::SendError(command)) = self
+            .shared
+            .queue
+            .send(Command::Settle(Box::new(record), shown))
         else {
             return;
         };
-        log::error!("ledger {}: not settled, it has been closed: {command:?}", self.shared.place);
+        log::error!(
+            "ledger {}: not settled, it has been closed: {command:?}",
+            self.shared.place
+        );
     }
 
     /// Moves an open entry's figures on, so that after a crash they are nearer to what was used. Never blocks; may
     /// be dropped while the ledger cannot be written.
     pub fn checkpoint(&self, record: Record) {
-        if self.shared.queue.send(Command::Checkpoint(Box::new(record))).is_err() {
-            log::debug!("ledger {}: a checkpoint came after its close", self.shared.place);
+        if self
+            .shared
+            .queue
+            .send(Command::Checkpoint(Box::new(record)))
+            .is_err()
+        {
+            log::debug!(
+                "ledger {}: a checkpoint came after its close",
+                self.shared.place
+            );
         }
     }
 
@@ -166,12 +180,25 @@ impl Ledger {
         self.answer(answer, &mut Abandoned::Left).await
     }
 
+    /// Takes over a reloaded configuration: policy, durability and retention. Another store needs a new process.
+    pub fn configure(&self, config: &config::Ledger) {
+        let command = Command::Configure(Box::new(config.clone()));
+        if self.shared.queue.send(command).is_err() {
+            log::debug!("ledger {}: configured after its close", self.shared.place);
+        }
+    }
+
     /// Writes what waits, ends the thread and waits for its end. Blocks: for `main`, after the server returned.
     pub fn close(self) {
         if self.send(Command::Close).is_err() {
             log::debug!("ledger {}: closed twice", self.shared.place);
         }
-        let thread = self.shared.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self
+            .shared
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         if thread.is_some_and(|t| t.join().is_err()) {
             log::error!("ledger {}: its thread panicked", self.shared.place);
         }
@@ -254,8 +281,15 @@ impl Drop for Waiting<'_> {
             return;
         };
         let why = self.why;
-        if self.ledger.send(Command::Abandon(Abandon { why, ..abandon })).is_err() {
-            log::debug!("ledger {}: an opening was abandoned after its close", self.ledger.shared.place);
+        if self
+            .ledger
+            .send(Command::Abandon(Abandon { why, ..abandon }))
+            .is_err()
+        {
+            log::debug!(
+                "ledger {}: an opening was abandoned after its close",
+                self.ledger.shared.place
+            );
         }
     }
 }

@@ -1,13 +1,14 @@
 //! The ledger: one durable entry per request, opened before the upstream is called and settled once at its end.
 //!
-//! `handle` is what the gateway holds, `worker` the thread behind it, `rules` what may happen to an entry (pure),
-//! `sums` what entries add up to, `store` the seam to a database, `sqlite` its first implementation, `owner` how a
-//! dead process is told from a living one, `command` the `streamgate ledger …` command.
+//! `handle` is what the gateway holds, `worker` the thread behind it, `backlog` what waits there. `rules` and `unknown`
+//! say what may happen to an entry, `sums` what entries add up to (all pure). `store` is the seam to a database,
+//! `sqlite` its first implementation, `owner` tells a dead process from a living one. `command` is `streamgate ledger …`.
 //!
 //! Invariants: every sum equals a recount of the entries ever written, because both change in one transaction and
 //! the change of a sum is always "what the entry adds now, less what it added before". An entry is settled once:
 //! only the process that owns it can, and settling ends the ownership.
 
+mod backlog;
 mod command;
 mod entry;
 mod error;
@@ -19,6 +20,7 @@ mod sqlite;
 mod store;
 mod sums;
 mod trouble;
+mod unknown;
 mod worker;
 
 #[cfg(test)]
@@ -28,5 +30,5 @@ pub use command::run;
 pub use entry::{Fingerprint, Known, Opened, Opening};
 pub use error::LedgerError;
 pub use handle::{Ledger, Observer, Recovered};
-pub use rules::held_units;
 pub use sums::{Amounts, Hour, Posting};
+pub use unknown::held_units;

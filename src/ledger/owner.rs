@@ -13,6 +13,11 @@ pub(super) fn fresh_run() -> RunId {
     RunId::from(uuid::Uuid::now_v7().to_string())
 }
 
+/// Whether a text is the name of a run.
+pub(super) fn is_run(name: &str) -> bool {
+    uuid::Uuid::try_parse(name).is_ok()
+}
+
 /// Where the locks of a database's owners are: `ledger.db-owners`.
 pub(super) fn folder(database: &Path) -> PathBuf {
     let mut name = database.as_os_str().to_owned();

@@ -4,6 +4,7 @@ use super::entry::{Known, Opened, Opening};
 use super::error::LedgerError;
 use super::rules::Abandoned;
 use super::store::Write;
+use crate::config;
 use crate::exchange::{Record, RequestId};
 use crate::tenant::TenantName;
 use tokio::sync::oneshot;
@@ -18,6 +19,7 @@ pub(super) enum Command {
     Settle(Box<Record>, bool),
     Abandon(Abandon),
     Find(Find),
+    Configure(Box<config::Ledger>),
     Close,
 }
 

@@ -1,15 +1,12 @@
-//! What may happen to an entry, whatever database holds it: opened, moved on, settled, abandoned, found crashed,
-//! reconciled. Pure.
+//! What may happen to an entry, whatever database holds it: opened, moved on, settled, abandoned. Pure.
 
 use super::entry::{Entry, Fingerprint, Opened, Opening, Owner};
 use super::sums::Life;
+use super::unknown::held_units;
 use crate::budget::Units;
 use crate::clock::Timestamp;
 use crate::config::OnUnknown;
 use crate::exchange::{EndedBy, Record, State, UsageSource};
-
-/// What a crash leaves in the record of a request that ran.
-const CRASH: &str = "the gateway stopped before the request ended";
 
 /// What becomes of an entry.
 #[derive(Debug)]
@@ -25,7 +22,10 @@ pub(super) enum Verdict {
 /// Opens an id, or says why not. A second try of the same opening finds its own entry and succeeds again.
 pub(super) fn open(old: Option<&Entry>, opening: &Opening, owner: Owner) -> (Verdict, Opened) {
     let Some(old) = old else {
-        return (Verdict::Put(Box::new(first(opening, owner)), Life::Same), Opened::New);
+        return (
+            Verdict::Put(Box::new(first(opening, owner)), Life::Same),
+            Opened::New,
+        );
     };
     if old.is_open() && old.owner.as_ref() == Some(&owner) {
         return (Verdict::Keep, opened_before(old));
@@ -92,7 +92,13 @@ pub(super) fn checkpoint(old: Option<&Entry>, record: &Record, run: &str) -> Ver
         charged_units: old.record.charged_units,
         ..record.clone()
     };
-    Verdict::Put(Box::new(Entry { record, ..old.clone() }), Life::Same)
+    Verdict::Put(
+        Box::new(Entry {
+            record,
+            ..old.clone()
+        }),
+        Life::Same,
+    )
 }
 
 /// Settles an entry, once: only its owner can, and it owns no longer.
@@ -159,7 +165,13 @@ fn appended(old: &Entry, record: &Record, shown: bool, policy: OnUnknown) -> Ver
             charged_units: record.charged_units,
             ..old.record.clone()
         };
-        return Verdict::Put(Box::new(Entry { record, ..old.clone() }), Life::Same);
+        return Verdict::Put(
+            Box::new(Entry {
+                record,
+                ..old.clone()
+            }),
+            Life::Same,
+        );
     }
     let earlier = old.record.charged_units;
     let entry = Entry {
@@ -171,18 +183,6 @@ fn appended(old: &Entry, record: &Record, shown: bool, policy: OnUnknown) -> Ver
         earlier,
     };
     Verdict::Put(Box::new(entry), Life::Next)
-}
-
-/// What the budget of a request whose usage is unknown holds beside its charge, until its bill comes. `earlier` is
-/// what earlier lives of its id were charged.
-pub fn held_units(record: &Record, earlier: Units, policy: OnUnknown) -> Units {
-    let unknown = record.usage_source == UsageSource::Unknown;
-    match policy {
-        OnUnknown::Hold if unknown => record
-            .reserved_units
-            .minus(record.charged_units.minus(earlier)),
-        OnUnknown::Hold | OnUnknown::ChargeReserved | OnUnknown::ChargeCounted => Units::ZERO,
-    }
 }
 
 /// Why an opening came to nothing.
@@ -220,69 +220,11 @@ pub(super) fn abandon(
         usage_source: UsageSource::Counted,
         ..old.record.clone()
     };
-    Verdict::Put(Box::new(Entry { record, ..old.clone() }), Life::Same)
-}
-
-/// An open entry whose process is dead: what it used is unknown, its id counts as shown, its budget is held or
-/// charged as the policy says. It stays owned, should the process live after all.
-pub(super) fn crash(old: &Entry, policy: OnUnknown, now: Timestamp) -> Entry {
-    let was = &old.record;
-    let added = match policy {
-        OnUnknown::Hold => Units::ZERO,
-        OnUnknown::ChargeReserved => was.reserved_units,
-        OnUnknown::ChargeCounted => was.input_units.plus(was.generated_units),
-    };
-    let record = Record {
-        state: State::Failed,
-        ended_by: Some(EndedBy::Crash),
-        usage_source: UsageSource::Unknown,
-        error: Some(CRASH.to_owned()),
-        ended_at: Some(now),
-        charged_units: was.charged_units.plus(added),
-        ..was.clone()
-    };
-    Entry {
-        held: held_units(&record, old.earlier, policy),
-        record,
-        shown: true,
-        ..old.clone()
-    }
-}
-
-/// What a line of a bill does to its entry.
-#[derive(Debug)]
-pub(super) enum Reconciled {
-    Now(Box<Entry>),
-    /// It was before, with the same units.
-    Already,
-    AlreadyOtherwise { charged: Units },
-    /// Its usage was never in doubt.
-    Known { charged: Units },
-    Running,
-}
-
-/// Settles an entry that awaits its bill: it is charged what the bill says, and holds nothing any more.
-pub(super) fn reconcile(old: &Entry, units: Units) -> Reconciled {
-    let charged = old.record.charged_units;
-    if old.is_open() {
-        return Reconciled::Running;
-    }
-    match old.record.usage_source {
-        UsageSource::Unknown => {
-            let record = Record {
-                charged_units: units,
-                usage_source: UsageSource::Reconciled,
-                ..old.record.clone()
-            };
-            Reconciled::Now(Box::new(Entry {
-                record,
-                owner: None,
-                held: Units::ZERO,
-                ..old.clone()
-            }))
-        }
-        UsageSource::Reconciled if charged == units => Reconciled::Already,
-        UsageSource::Reconciled => Reconciled::AlreadyOtherwise { charged },
-        UsageSource::Upstream | UsageSource::Counted => Reconciled::Known { charged },
-    }
+    Verdict::Put(
+        Box::new(Entry {
+            record,
+            ..old.clone()
+        }),
+        Life::Same,
+    )
 }

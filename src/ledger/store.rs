@@ -6,6 +6,7 @@ use super::queue::Abandon;
 use super::sums::{Amounts, Posting, Usage, UsageKey};
 use crate::budget::Units;
 use crate::clock::Timestamp;
+use crate::config;
 use crate::exchange::{Record, RequestId, State};
 use crate::tenant::TenantName;
 
@@ -80,6 +81,9 @@ pub(super) trait Store: Send {
     /// Forgets some entries that ended before a moment. Whether more may be left to forget.
     fn forget(&mut self, before: Timestamp) -> Result<bool, LedgerError>;
 
+    /// Takes over what may change while it runs.
+    fn configure(&mut self, config: &config::Ledger);
+
     /// Drops the connection and makes a new one.
     fn reopen(&mut self) -> Result<(), LedgerError>;
 
@@ -127,10 +131,17 @@ pub(super) struct BillLine {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Settlement {
     /// Settled now: charged so much before, and as much was held.
-    Reconciled { before: Units, held: Units },
+    Reconciled {
+        before: Units,
+        held: Units,
+    },
     Already,
-    AlreadyOtherwise { charged: Units },
-    Known { charged: Units },
+    AlreadyOtherwise {
+        charged: Units,
+    },
+    Known {
+        charged: Units,
+    },
     Running,
     NotFound,
     /// More than one tenant has the id.

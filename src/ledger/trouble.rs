@@ -1,4 +1,4 @@
-//! A time in which the ledger cannot be written: when to try again, and what to log of it.
+//! A time in which the ledger cannot be written: how long it lasts, and when to try again.
 
 use super::error::LedgerError;
 use crate::clock;
@@ -8,14 +8,12 @@ const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 /// From here on new openings are refused at once instead of waiting.
 const LASTING: Duration = Duration::from_secs(1);
-const LOG_EVERY: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(super) struct Trouble {
     since: Instant,
     retry_at: Instant,
     pause: Duration,
-    logged_at: Option<Instant>,
     reopen: bool,
 }
 
@@ -26,24 +24,15 @@ impl Trouble {
             since: now,
             retry_at: now,
             pause: FIRST_PAUSE,
-            logged_at: None,
             reopen: false,
         }
     }
 
-    /// One more failure: waits twice as long, and logs it now and then.
-    pub fn again(&mut self, error: &LedgerError, waiting: usize) {
-        let now = clock::instant();
-        self.retry_at = now + self.pause;
+    /// One more failure: the next try waits twice as long.
+    pub fn again(&mut self, error: &LedgerError) {
+        self.retry_at = clock::instant() + self.pause;
         self.pause = self.pause.saturating_mul(2).min(PAUSE_MAX);
         self.reopen = error.asks_for_reopening();
-        let due = self
-            .logged_at
-            .is_none_or(|at| now.saturating_duration_since(at) >= LOG_EVERY);
-        if due {
-            self.logged_at = Some(now);
-            log::error!("{error}; {waiting} writes wait");
-        }
     }
 
     pub fn retry_at(&self) -> Instant {
@@ -54,16 +43,15 @@ impl Trouble {
         clock::instant() >= self.retry_at
     }
 
+    pub fn lasted(&self) -> Duration {
+        clock::instant().saturating_duration_since(self.since)
+    }
+
     pub fn is_lasting(&self) -> bool {
-        clock::instant().saturating_duration_since(self.since) >= LASTING
+        self.lasted() >= LASTING
     }
 
     pub fn asks_for_reopening(&self) -> bool {
         self.reopen
-    }
-
-    pub fn over(self) {
-        let lasted = clock::instant().saturating_duration_since(self.since);
-        log::info!("the ledger is written again, after {lasted:.1?}");
     }
 }

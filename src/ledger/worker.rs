@@ -1,20 +1,19 @@
-//! The ledger's thread: gathers what is sent into groups, commits them, answers, and keeps what cannot be written.
+//! The ledger's thread: gathers what is sent into groups, commits them, answers, and looks after the rest once a tick.
 
+use super::backlog::{Backlog, GROUP_MAX};
+use super::entry::{Fingerprint, Known, Opened};
 use super::error::LedgerError;
 use super::handle::{Observer, counts};
-use super::queue::{Command, Find, Job};
-use super::store::{Applied, Committed, Store, Write};
+use super::queue::{Command, Find, Job, Reply};
+use super::store::{Applied, Store, Write};
 use super::sums::{Amounts, Posting};
 use super::trouble::Trouble;
 use crate::clock;
-use std::collections::VecDeque;
+use crate::exchange::Record;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
-
-/// Writes of one transaction, at most.
-const GROUP_MAX: usize = 512;
 
 /// How often the thread does what nobody asks for, and how patient it is.
 #[derive(Clone, Copy, Debug)]
@@ -23,8 +22,6 @@ pub(super) struct Clockwork {
     pub retention: Duration,
     /// Between two looks at what other processes did.
     pub tick: Duration,
-    /// Between two rounds of forgetting while more is left to forget.
-    pub forget_pause: Duration,
     /// How long closing tries to write what waits.
     pub farewell: Duration,
 }
@@ -34,8 +31,15 @@ impl Clockwork {
         Clockwork {
             retention,
             tick: Duration::from_secs(1),
-            forget_pause: Duration::from_millis(10),
             farewell: Duration::from_secs(10),
+        }
+    }
+
+    /// Between two rounds of forgetting: short while there is more to forget, else a small part of the retention.
+    fn forget_pause(&self, more: bool) -> Duration {
+        match more {
+            true => Duration::from_millis(10),
+            false => (self.retention / 10).clamp(Duration::from_secs(1), Duration::from_secs(60)),
         }
     }
 }
@@ -45,18 +49,16 @@ pub(super) struct Worker {
     store: Box<dyn Store>,
     observer: Box<dyn Observer + Send>,
     clockwork: Clockwork,
-    /// Writes in the order they came.
-    waiting: VecDeque<Job>,
-    /// Settlements that fail alone while others succeed: tried again at each tick.
-    aside: Vec<Job>,
+    backlog: Backlog,
     finds: Vec<Find>,
     trouble: Option<Trouble>,
+    /// Shared with the handle: openings fail at once while it is set.
     down: Arc<AtomicBool>,
-    /// Writes of the next transaction; small after a failure, to tell the bad from the good.
-    group_max: usize,
     total: Amounts,
     told: Option<(u64, u64)>,
+    logged_at: Option<Instant>,
     tick_at: Instant,
+    forget_at: Instant,
     closing: Option<Instant>,
 }
 
@@ -68,19 +70,20 @@ impl Worker {
         down: Arc<AtomicBool>,
         clockwork: Clockwork,
     ) -> Worker {
+        let now = clock::instant();
         Worker {
             store,
             observer,
             clockwork,
-            waiting: VecDeque::new(),
-            aside: Vec::new(),
+            backlog: Backlog::new(),
             finds: Vec::new(),
             trouble: None,
             down,
-            group_max: GROUP_MAX,
             total,
             told: None,
-            tick_at: clock::instant(),
+            logged_at: None,
+            tick_at: now,
+            forget_at: now,
             closing: None,
         }
     }
@@ -93,15 +96,14 @@ impl Worker {
             self.answer_finds();
             self.tick();
         }
-        self.farewell();
+        self.farewell(commands);
     }
 
     fn is_done(&self) -> bool {
-        let Some(since) = self.closing else {
-            return false;
-        };
-        let nothing_waits = self.waiting.is_empty() && self.aside.is_empty();
-        nothing_waits || clock::instant().saturating_duration_since(since) > self.clockwork.farewell
+        self.closing.is_some_and(|since| {
+            let tried = clock::instant().saturating_duration_since(since);
+            self.backlog.is_empty() || tried > self.clockwork.farewell
+        })
     }
 
     /// Waits for a command or for something to be due, then takes all that is there.
@@ -111,19 +113,18 @@ impl Worker {
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => self.close(),
         }
-        for _ in 0..GROUP_MAX {
-            match commands.try_recv() {
-                Ok(command) => self.take(command),
-                Err(_) => return,
-            }
-        }
+        self.take_all(commands);
+    }
+
+    fn take_all(&mut self, commands: &Receiver<Command>) {
+        let there = std::iter::from_fn(|| commands.try_recv().ok());
+        there.take(GROUP_MAX).for_each(|command| self.take(command));
     }
 
     fn time_to_wait(&self) -> Duration {
         let due = match &self.trouble {
             Some(trouble) => trouble.retry_at(),
-            None if self.waiting.is_empty() => self.tick_at,
-            None => return Duration::ZERO,
+            None => self.tick_at.min(self.forget_at),
         };
         let wait = due.saturating_duration_since(clock::instant());
         match self.closing {
@@ -137,28 +138,18 @@ impl Worker {
             Command::Open(opening, number, reply) => (Write::Open(opening, number), Some(reply)),
             Command::Checkpoint(record) => (Write::Checkpoint(record), None),
             Command::Settle(record, shown) => (Write::Settle(record, shown), None),
-            Command::Abandon(abandon) => return self.abandon(Write::Abandon(abandon)),
+            Command::Abandon(abandon) => return self.backlog.abandon(abandon),
             Command::Find(find) => return self.finds.push(find),
             Command::Close => return self.close(),
+            Command::Configure(config) => {
+                self.clockwork.retention = config.retention;
+                return self.store.configure(&config);
+            }
         };
         let job = Job::new(write, reply);
         if self.trouble.is_none() || !job.is_optional() {
-            self.waiting.push_back(job);
+            self.backlog.push(job);
         }
-    }
-
-    /// An opening that still waits and was never part of a failed commit is simply taken out.
-    fn abandon(&mut self, write: Write) {
-        let Write::Abandon(abandon) = &write else {
-            return;
-        };
-        let number = abandon.opening;
-        let place = self.waiting.iter().position(|j| j.is_opening(number));
-        if let Some(untried) = place.filter(|i| self.waiting.get(*i).is_some_and(|j| j.failures == 0)) {
-            self.waiting.remove(untried);
-            return;
-        }
-        self.waiting.push_back(Job::new(write, None));
     }
 
     fn close(&mut self) {
@@ -166,92 +157,76 @@ impl Worker {
     }
 
     fn write(&mut self) {
-        self.waiting.retain(|job| !job.is_deserted());
+        self.backlog.drop_deserted();
         if self.trouble.is_some() {
             return self.retry();
         }
-        while self.trouble.is_none() && !self.waiting.is_empty() {
-            let len = self.waiting.len().min(self.group_max);
-            let group: Vec<Job> = self.waiting.drain(..len).collect();
-            match self.commit(group) {
-                Ok(()) => self.group_max = self.group_max.saturating_mul(2).min(GROUP_MAX),
-                Err((group, error)) => self.fail(group, &error),
+        while self.trouble.is_none()
+            && let Some(group) = self.backlog.next_group()
+        {
+            if let Err((group, error)) = self.commit(group) {
+                self.fail(group, &error);
             }
         }
     }
 
     /// Commits a group and answers it, or gives it back.
     fn commit(&mut self, group: Vec<Job>) -> Result<(), (Vec<Job>, LedgerError)> {
-        let (writes, replies): (Vec<_>, Vec<_>) =
-            group.into_iter().map(|j| (j.write, (j.reply, j.failures))).unzip();
+        let (mut writes, mut others) = (Vec::new(), Vec::new());
+        for job in group {
+            writes.push(job.write);
+            others.push((job.reply, job.failures));
+        }
         let from = clock::instant();
-        match self.store.commit(&writes, clock::now()) {
-            Ok(committed) => {
-                let took = clock::instant().saturating_duration_since(from);
-                self.observer.committed(took, writes.len());
-                let replies = replies.into_iter().map(|(reply, _)| reply);
-                self.answer(committed, writes.iter().zip(replies));
-                Ok(())
-            }
+        let committed = match self.store.commit(&writes, clock::now()) {
+            Ok(committed) => committed,
             Err(error) => {
-                let jobs = writes.into_iter().zip(replies);
+                let jobs = writes.into_iter().zip(others);
                 let jobs = jobs.map(|(write, (reply, failures))| Job {
                     write,
                     reply,
-                    failures: failures.saturating_add(1),
+                    failures,
                 });
-                Err((jobs.collect(), error))
+                return Err((jobs.collect(), error));
             }
+        };
+        let took = clock::instant().saturating_duration_since(from);
+        self.observer.committed(took, writes.len());
+        for ((applied, write), (reply, _)) in committed.applied.into_iter().zip(&writes).zip(others)
+        {
+            answer(applied, write, reply);
         }
-    }
-
-    fn answer<'a>(
-        &mut self,
-        committed: Committed,
-        jobs: impl Iterator<Item = (&'a Write, Option<super::queue::Reply<super::Opened>>)>,
-    ) {
-        for (applied, (write, reply)) in committed.applied.into_iter().zip(jobs) {
-            let answer = match applied {
-                Applied::Opened(opened) => Ok(opened),
-                Applied::Done => continue,
-                Applied::Broken(why) => {
-                    log::error!("ledger: not written, since {why}: {write:?}");
-                    continue;
-                }
-                Applied::Failed(error) => {
-                    log::error!("{error}: not written: {write:?}");
-                    Err(error)
-                }
-            };
-            if let Some(reply) = reply {
-                // Who asked may have left by now: then its abandoning is on the way.
-                drop(reply.send(answer));
-            }
-        }
+        self.backlog.went_well();
         self.note(&committed.postings);
+        Ok(())
     }
 
-    /// Takes a failed group back and waits a while. An opening that failed twice is answered with the error.
     fn fail(&mut self, group: Vec<Job>, error: &LedgerError) {
-        for mut job in group.into_iter().rev() {
-            if job.is_optional() {
-                continue;
-            }
-            match job.reply.take_if(|_| job.failures > 1) {
-                Some(reply) => drop(reply.send(Err(error.clone()))),
-                None => self.waiting.push_front(job),
-            }
-        }
-        self.group_max = 1;
+        self.backlog.take_back(group, error);
         self.suffer(error);
     }
 
+    /// The ledger cannot be written: waits a while.
     fn suffer(&mut self, error: &LedgerError) {
         self.observer.failed(error);
         let trouble = self.trouble.get_or_insert_with(Trouble::new);
-        trouble.again(error, self.waiting.len());
+        trouble.again(error);
         if trouble.is_lasting() {
             self.down.store(true, Ordering::Relaxed);
+        }
+        self.complain(&format!("{error}; {} writes wait", self.backlog.len()));
+    }
+
+    /// Logs an error, unless one was logged a moment ago.
+    fn complain(&mut self, text: &str) {
+        const PAUSE: Duration = Duration::from_secs(10);
+        let now = clock::instant();
+        if self
+            .logged_at
+            .is_none_or(|at| now.saturating_duration_since(at) >= PAUSE)
+        {
+            self.logged_at = Some(now);
+            log::error!("{text}");
         }
     }
 
@@ -260,43 +235,32 @@ impl Worker {
         let Some(trouble) = self.trouble.as_ref().filter(|t| t.is_due()) else {
             return;
         };
-        if trouble.asks_for_reopening()
-            && let Err(error) = self.store.reopen()
-        {
+        let ready = match trouble.asks_for_reopening() {
+            true => self.store.reopen(),
+            false => Ok(()),
+        };
+        if let Err(error) = ready.and_then(|()| self.store.probe(clock::now())) {
             return self.suffer(&error);
         }
-        if let Err(error) = self.store.probe(clock::now()) {
-            return self.suffer(&error);
-        }
-        while let Some(group) = self.next_settlements() {
-            match self.commit(group) {
-                Ok(()) => self.group_max = self.group_max.saturating_mul(2).min(GROUP_MAX),
-                Err((group, error)) if group.len() > 1 || self.store.probe(clock::now()).is_err() => {
-                    return self.fail(group, &error);
-                }
-                Err((group, _)) => self.aside.extend(group),
+        while let Some(group) = self.backlog.next_settlements() {
+            let Err((group, error)) = self.commit(group) else {
+                continue;
+            };
+            if group.len() > 1 || self.store.probe(clock::now()).is_err() {
+                return self.fail(group, &error);
             }
+            log::error!("{error}; set aside and tried again every now and then: {group:?}");
+            self.backlog.set_aside(group);
         }
         self.recover();
     }
 
-    /// Takes the next group of writes that nobody waits for out of the queue.
-    fn next_settlements(&mut self) -> Option<Vec<Job>> {
-        let mut group = Vec::new();
-        let mut rest = VecDeque::with_capacity(self.waiting.len());
-        for job in self.waiting.drain(..) {
-            match !job.is_open() && group.len() < self.group_max {
-                true => group.push(job),
-                false => rest.push_back(job),
-            }
-        }
-        self.waiting = rest;
-        (!group.is_empty()).then_some(group)
-    }
-
     fn recover(&mut self) {
         if let Some(trouble) = self.trouble.take() {
-            trouble.over();
+            log::info!(
+                "the ledger is written again, after {:.1?}",
+                trouble.lasted()
+            );
             self.observer.recovered_writes();
         }
         self.down.store(false, Ordering::Relaxed);
@@ -304,25 +268,26 @@ impl Worker {
 
     fn answer_finds(&mut self) {
         for find in std::mem::take(&mut self.finds) {
-            let found = self.store.find(&find.tenant, &find.id);
-            let pending = self.waiting.iter().chain(&self.aside);
-            let newest = pending.filter_map(|j| j.settles(&find.tenant, &find.id)).last();
-            let answer = match newest {
-                Some((record, shown)) => Ok(Some(super::Known {
+            let mut found = self.store.find(&find.tenant, &find.id);
+            if let Some((record, shown)) = self.backlog.settlement(&find.tenant, &find.id) {
+                let fingerprint = found.ok().flatten().map(|known| known.fingerprint);
+                found = Ok(Some(Known {
                     record: record.clone(),
-                    fingerprint: found.ok().flatten().map_or(super::Fingerprint::UNKNOWN, |k| k.fingerprint),
+                    fingerprint: fingerprint.unwrap_or(Fingerprint::UNKNOWN),
                     shown,
-                })),
-                None => found,
-            };
-            drop(find.reply.send(answer));
+                }));
+            }
+            drop(find.reply.send(found));
         }
     }
 
-    /// Once a tick: what other processes did, what is old enough to forget, what was set aside.
+    /// Once a tick: what other processes did, and what was set aside. More rarely: what is old enough to forget.
     fn tick(&mut self) {
         let now = clock::instant();
-        if now < self.tick_at || self.trouble.is_some() {
+        if self.trouble.is_none() && now >= self.forget_at {
+            self.forget(now);
+        }
+        if self.trouble.is_some() || now < self.tick_at {
             return;
         }
         self.tick_at = now + self.clockwork.tick;
@@ -333,10 +298,9 @@ impl Worker {
             }
             Err(error) => return self.suffer(&error),
         }
-        self.forget(now);
-        for job in std::mem::take(&mut self.aside) {
+        for job in self.backlog.take_aside() {
             if let Err((group, _)) = self.commit(vec![job]) {
-                self.aside.extend(group);
+                self.backlog.set_aside(group);
             }
         }
     }
@@ -344,11 +308,11 @@ impl Worker {
     fn forget(&mut self, now: Instant) {
         let retention = i64::try_from(self.clockwork.retention.as_micros()).unwrap_or(i64::MAX);
         let before = clock::Timestamp(clock::now().0.saturating_sub(retention));
-        match self.store.forget(before) {
-            Ok(true) => self.tick_at = now + self.clockwork.forget_pause,
-            Ok(false) => {}
-            Err(error) => log::warn!("old entries stay for now: {error}"),
-        }
+        let more = self.store.forget(before).unwrap_or_else(|error| {
+            self.complain(&format!("{error}; old entries stay for now"));
+            false
+        });
+        self.forget_at = now + self.clockwork.forget_pause(more);
     }
 
     fn note(&mut self, postings: &[Posting]) {
@@ -367,18 +331,37 @@ impl Worker {
         }
     }
 
-    /// What could not be written stands in the log, so that an operator can still book it; its entries are open and
-    /// will be found crashed.
-    fn farewell(mut self) {
-        for job in self.waiting.iter().chain(&self.aside) {
-            if let Write::Settle(record, _) = &job.write {
-                log::error!("ledger: not settled before the end: {}", text(record));
-            }
+    /// What came after the close is written too. What could not be written stands in the log, so that an operator can
+    /// still book it; its entries stay open and are found crashed.
+    fn farewell(mut self, commands: &Receiver<Command>) {
+        self.take_all(commands);
+        self.write();
+        for record in self.backlog.unsettled() {
+            log::error!("ledger: not settled before the end: {}", text(record));
         }
         self.store.close();
     }
 }
 
-fn text(record: &crate::exchange::Record) -> String {
+/// Tells who waits for a write what became of it, or the log.
+fn answer(applied: Applied, write: &Write, reply: Option<Reply<Opened>>) {
+    let answer = match applied {
+        Applied::Done => return,
+        Applied::Opened(opened) => Ok(opened),
+        Applied::Broken(why) => {
+            return log::error!("ledger: not written, since {why}: {write:?}");
+        }
+        Applied::Failed(error) => {
+            log::error!("{error}; not written: {write:?}");
+            Err(error)
+        }
+    };
+    if let Some(reply) = reply {
+        // Who asked may have left: then its abandoning is on the way.
+        drop(reply.send(answer));
+    }
+}
+
+fn text(record: &Record) -> String {
     serde_json::to_string(record).unwrap_or_else(|e| format!("{record:?} ({e})"))
 }

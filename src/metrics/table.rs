@@ -35,8 +35,8 @@ macro_rules! kind {
     (counters) => { IntCounterVec };
     (gauges) => { IntGaugeVec };
     (gauge) => { IntGauge };
-    (seconds) => { Gauge };
-    (seconds_by) => { GaugeVec };
+    (number) => { Gauge };
+    (numbers) => { GaugeVec };
     (fast) => { Histogram };
     (fast_by) => { HistogramVec };
     (slow_by) => { HistogramVec };
@@ -47,7 +47,7 @@ table! {
     rejected = counters "rejected_total" ["tenant", "code"] "requests refused before admission, by error code";
     streams = gauges "streams" ["tenant", "pool", "state"] "requests that run, by state";
     slots = gauges "slots" ["pool"] "execution slots taken";
-    slots_max = gauges "slots_max" ["pool"] "execution slots there are; absent where unlimited";
+    slots_max = numbers "slots_max" ["pool"] "execution slots there are; +Inf where unlimited";
     queue_length = gauges "queue_length" ["pool", "tenant"] "requests that wait for a slot";
     units = counters "units_total" ["tenant", "pool", "kind"] "units: input, generated, delivered, charged, overrun";
     units_reserved = gauges "units_reserved" ["tenant"] "units reserved by running requests";
@@ -58,12 +58,12 @@ table! {
     backend_up = gauges "backend_up" ["pool", "backend"] "1 where the backend is thought to work";
     ledger_open = gauge "ledger_open" [] "ledger entries of running requests";
     ledger_unknown = gauge "ledger_unknown" [] "ledger entries whose usage is unknown, to be reconciled";
-    loop_lag = seconds "loop_lag_seconds" [] "how late the event loop woke, at its worst in the last ten seconds";
+    loop_lag = number "loop_lag_seconds" [] "how late the event loop woke, at its worst in the last ten seconds";
     open_fds = gauge "open_fds" [] "open file descriptors";
     build_info = gauges "build_info" ["version"] "1, with the version as label";
     first_output = slow_by "first_output_seconds" ["pool"] "admission to first output";
     inter_event = slow_by "inter_event_seconds" ["pool"] "time between two content events of a stream";
-    inter_event_max = seconds_by "inter_event_seconds_max" ["pool"] "longest such time within the last minute";
+    inter_event_max = numbers "inter_event_seconds_max" ["pool"] "longest such time within the last minute";
     queue_wait = slow_by "queue_wait_seconds" ["pool"] "wait for a slot";
     release = fast_by "release_seconds" ["cause"] "client gone or cancel asked, to slot free";
     connect = fast_by "upstream_connect_seconds" ["pool"] "connecting to a backend; a reused connection is not counted";
@@ -87,11 +87,11 @@ fn gauge(r: &Registry, name: &str, help: &str, _: &[&str]) -> Result<IntGauge> {
     registered(r, IntGauge::new(name, help)?)
 }
 
-fn seconds(r: &Registry, name: &str, help: &str, _: &[&str]) -> Result<Gauge> {
+fn number(r: &Registry, name: &str, help: &str, _: &[&str]) -> Result<Gauge> {
     registered(r, Gauge::new(name, help)?)
 }
 
-fn seconds_by(r: &Registry, name: &str, help: &str, labels: &[&str]) -> Result<GaugeVec> {
+fn numbers(r: &Registry, name: &str, help: &str, labels: &[&str]) -> Result<GaugeVec> {
     registered(r, GaugeVec::new(Opts::new(name, help), labels)?)
 }
 

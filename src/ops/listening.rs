@@ -21,13 +21,13 @@ pub struct Listening<A> {
     threads: Option<usize>,
     services: Vec<PingoraListening<A>>,
     sockets: Vec<Socket>,
-    /// Becomes true when no new connection may be accepted.
-    closed: ShutdownWatch,
+    /// Becomes true when no new connection may be accepted; nothing where the listeners stay open to the end.
+    closed: Option<ShutdownWatch>,
     lag: Option<LoopLag>,
 }
 
 impl<A> Listening<A> {
-    pub fn new(name: &str, threads: Option<usize>, closed: ShutdownWatch) -> Listening<A> {
+    pub fn new(name: &str, threads: Option<usize>, closed: Option<ShutdownWatch>) -> Listening<A> {
         Listening {
             name: name.to_owned(),
             threads,
@@ -70,17 +70,17 @@ impl<A: ServerApp + Send + Sync + 'static> PingoraService for Listening<A> {
     async fn start_service(
         &mut self,
         fds: Option<ListenFds>,
-        _shutdown: ShutdownWatch,
+        shutdown: ShutdownWatch,
         listeners_per_fd: usize,
     ) {
         self.hand_over(fds.as_ref());
-        let closed = self.closed.clone();
+        let closed = self.closed.clone().unwrap_or(shutdown);
         let lag = self.lag.take();
         let accepting = self
             .services
             .iter_mut()
             .map(|s| PingoraService::start_service(s, fds.clone(), closed.clone(), listeners_per_fd));
-        let accepting = futures_join(accepting);
+        let accepting = all_of(accepting);
         match lag {
             Some(lag) => {
                 tokio::join!(accepting, lag.run());
@@ -99,7 +99,7 @@ impl<A: ServerApp + Send + Sync + 'static> PingoraService for Listening<A> {
 }
 
 /// Waits for all of them, side by side.
-async fn futures_join<F: Future<Output = ()> + Send>(all: impl Iterator<Item = F>) {
+async fn all_of<F: Future<Output = ()> + Send>(all: impl Iterator<Item = F>) {
     let mut set: Vec<_> = all.map(Box::pin).collect();
     std::future::poll_fn(|cx| {
         set.retain_mut(|f| f.as_mut().poll(cx).is_pending());

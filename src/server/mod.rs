@@ -165,14 +165,14 @@ fn assemble(
     let mut server = Server::new_with_opt_and_conf(None, server_conf(config));
     server.bootstrap();
     let lag = LoopLag::new(hub.services.metrics.clone());
-    let mut public = Listening::new("public", None, closed.subscribe()).measure(lag);
+    let mut public = Listening::new("public", None, Some(closed.subscribe())).measure(lag);
     for (socket, h2c) in sockets.public {
         public.serve(proxy_app(&server, hub, h2c), socket);
     }
     server.add_service(public);
     if let Some(socket) = sockets.admin {
         // the admin listener stays open until the end: it tells that the process is draining
-        let mut admin = Listening::new("admin", Some(1), watch::Sender::new(false).subscribe());
+        let mut admin = Listening::new("admin", Some(1), None);
         admin.serve(HttpServer::new_app(AdminApp::new(hub.clone())), socket);
         server.add_service(admin);
     }

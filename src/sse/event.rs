@@ -79,8 +79,16 @@ mod tests {
         let mut room = Vec::new();
         let event = Event::parse(block.as_bytes(), &mut room);
         let text = |bytes: Option<&[u8]>| bytes.map(|b| String::from_utf8(b.to_vec()).unwrap());
-        assert_eq!(text(event.name), name.map(str::to_owned), "name of {block:?}");
-        assert_eq!(text(event.data), data.map(str::to_owned), "data of {block:?}");
+        assert_eq!(
+            text(event.name),
+            name.map(str::to_owned),
+            "name of {block:?}"
+        );
+        assert_eq!(
+            text(event.data),
+            data.map(str::to_owned),
+            "data of {block:?}"
+        );
     }
 
     #[test]
@@ -100,7 +108,11 @@ mod tests {
 
     #[test]
     fn names_comments_and_unknown_fields_are_told_apart() {
-        check(": data: x\nevent: a\nevent:b\nid: 7\nfoo\ndatax: y\n\n", Some("b"), None);
+        check(
+            ": data: x\nevent: a\nevent:b\nid: 7\nfoo\ndatax: y\n\n",
+            Some("b"),
+            None,
+        );
         check("event: error\ndata: a: b\n\n", Some("error"), Some("a: b"));
         check("", None, None);
         check("\n", None, None);

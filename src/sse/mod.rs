@@ -5,8 +5,8 @@
 
 mod event;
 mod line_ends;
-mod oversized;
 mod output;
+mod oversized;
 mod scanner;
 
 pub use event::Event;

@@ -118,7 +118,10 @@ impl Fields {
             // A field without a colon has an empty value.
             self.place = self.value_begins(data);
         }
-        if matches!(self.place, Place::Colon(Kind::Name) | Place::Value(Kind::Name)) {
+        if matches!(
+            self.place,
+            Place::Colon(Kind::Name) | Place::Value(Kind::Name)
+        ) {
             self.name = Some(std::mem::take(&mut self.word));
         }
         self.word.clear();
@@ -156,7 +159,11 @@ mod tests {
                     }
                     let what = format!("{block:?} cut at {cut}, {second}");
                     assert_eq!(fields.event().name, whole.name, "{what}");
-                    assert_eq!(fields.event().data.map(|_| got.as_slice()), whole.data, "{what}");
+                    assert_eq!(
+                        fields.event().data.map(|_| got.as_slice()),
+                        whole.data,
+                        "{what}"
+                    );
                 }
             }
         }

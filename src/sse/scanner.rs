@@ -224,7 +224,11 @@ impl Scanner {
         if whole {
             self.pending.extend_from_slice(bytes);
         }
-        let block = if whole { self.pending.as_slice() } else { bytes };
+        let block = if whole {
+            self.pending.as_slice()
+        } else {
+            bytes
+        };
         let shown_from = self.dropped_bom(block);
         let event = Event::parse(without_bom(self.first, block), &mut self.joined);
         self.last = sink.event(&event);
@@ -257,7 +261,9 @@ impl Scanner {
             let mut fields = Box::new(Fields::new());
             let mut kept = std::mem::take(&mut self.pending);
             kept.extend_from_slice(bytes);
-            fields.feed(without_bom(self.first, &kept), &mut |data| sink.data_piece(data));
+            fields.feed(without_bom(self.first, &kept), &mut |data| {
+                sink.data_piece(data)
+            });
             self.large = Some(fields);
             if self.oversize == Oversize::Pass {
                 kept.drain(..self.dropped_bom(&kept));

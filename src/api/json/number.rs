@@ -124,7 +124,11 @@ mod tests {
             ("18446744073709551615", u64::MAX),
             ("9999999999999999999", 9_999_999_999_999_999_999),
         ] {
-            assert_eq!(Number::of(raw.as_bytes()), Some(Number::Whole(value)), "{raw}");
+            assert_eq!(
+                Number::of(raw.as_bytes()),
+                Some(Number::Whole(value)),
+                "{raw}"
+            );
         }
     }
 
@@ -148,7 +152,23 @@ mod tests {
     #[test]
     fn what_is_no_json_number_is_none() {
         for raw in [
-            "", "-", "+1", "01", "-01", "1.", ".5", "1.e1", "1e", "1e+", "NaN", "Infinity", "0x1", "1 ", "1-", "--1", "1.2.3",
+            "",
+            "-",
+            "+1",
+            "01",
+            "-01",
+            "1.",
+            ".5",
+            "1.e1",
+            "1e",
+            "1e+",
+            "NaN",
+            "Infinity",
+            "0x1",
+            "1 ",
+            "1-",
+            "--1",
+            "1.2.3",
             "00000000000000000000000",
         ] {
             assert_eq!(Number::of(raw.as_bytes()), None, "{raw}");

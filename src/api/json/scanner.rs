@@ -1,68 +1,14 @@
 //! The scanner: a state machine over JSON tokens that can stop at any byte.
 
-use super::text::{NAME_MAX, name_of};
+use super::escape::Escape;
+use super::spans::{is_bare, is_json, plain_run};
+use super::visitor::{Grammar, Kind, Str, Visitor};
 
 /// Containers within containers. Deeper documents are not read on.
 pub const DEPTH_MAX: usize = 128;
 
 /// Raw bytes kept of a token that is cut between two pieces.
 const HELD_MAX: usize = 64;
-
-/// What is taken for JSON.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Grammar {
-    /// RFC 8259.
-    Strict,
-    /// Also `NaN`, `Infinity` and bare control characters in strings, which engines have been seen to write.
-    Lenient,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Object,
-    Array,
-}
-
-/// A string as it stands between its quotes.
-#[derive(Clone, Copy, Debug)]
-pub struct Str<'a> {
-    /// Its bytes as spelled, or of a string cut between two pieces the first few.
-    pub raw: &'a [u8],
-    /// All of its bytes as spelled.
-    pub raw_len: usize,
-    /// The bytes it stands for.
-    pub len: usize,
-    /// Some byte is spelled as an escape.
-    pub escaped: bool,
-}
-
-impl<'a> Str<'a> {
-    /// The text of a short string, for comparing with the names we know; too long a one gives its first bytes, which
-    /// are none of them.
-    pub fn name<'b>(&'b self, room: &'b mut [u8; NAME_MAX]) -> &'b [u8]
-    where
-        'a: 'b,
-    {
-        if self.escaped {
-            name_of(self.raw, room)
-        } else if self.raw.len() == self.raw_len {
-            self.raw
-        } else {
-            // Cut, and longer than what is kept of a cut token: longer than any name.
-            &[]
-        }
-    }
-}
-
-/// Who reads the tokens. `at` is the offset of a token's first byte (of a string: its opening quote) in the document.
-pub trait Visitor {
-    fn key(&mut self, key: Str<'_>, at: usize);
-    fn string(&mut self, value: Str<'_>, at: usize);
-    /// A number, `true`, `false`, `null`.
-    fn bare(&mut self, raw: &[u8], at: usize);
-    fn open(&mut self, kind: Kind, at: usize);
-    fn close(&mut self, at: usize);
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -80,15 +26,6 @@ enum State {
     InBare,
     Done,
     Failed,
-}
-
-/// Where a string cut between two pieces goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Escape {
-    None,
-    Backslash,
-    /// Hex digits of `\u` seen, and their value.
-    Hex(u8, u16),
 }
 
 #[derive(Clone, Debug)]
@@ -182,28 +119,25 @@ impl Scanner {
         let Some(&byte) = bytes.get(at) else {
             return at;
         };
-        let next = at + 1;
-        match (self.state, byte) {
-            (State::FirstKey | State::Key, b'"') => self.token(State::InKey, at),
-            (State::Value | State::FirstItem, b'"') => self.token(State::InString, at),
-            (State::Colon, b':') => self.state = State::Value,
-            (State::Comma, b',') if self.objects & 1 == 1 => self.state = State::Key,
-            (State::Comma, b',') => self.state = State::Value,
-            (State::Value | State::FirstItem, b'{') => self.open(Kind::Object, at, visitor),
-            (State::Value | State::FirstItem, b'[') => self.open(Kind::Array, at, visitor),
-            (State::Comma | State::FirstKey, b'}') if self.objects & 1 == 1 => {
-                self.close(at, visitor);
-            }
-            (State::Comma | State::FirstItem, b']') if self.objects & 1 == 0 => {
-                self.close(at, visitor);
-            }
-            (State::Value | State::FirstItem, _) if is_bare(byte) => {
+        let is_value = matches!(self.state, State::Value | State::FirstItem);
+        let in_object = self.objects & 1 == 1;
+        match (byte, self.state) {
+            (b'"', State::FirstKey | State::Key) => self.token(State::InKey, at),
+            (b'"', _) if is_value => self.token(State::InString, at),
+            (b':', State::Colon) => self.state = State::Value,
+            (b',', State::Comma) if in_object => self.state = State::Key,
+            (b',', State::Comma) => self.state = State::Value,
+            (b'{', _) if is_value => self.open(Kind::Object, at, visitor),
+            (b'[', _) if is_value => self.open(Kind::Array, at, visitor),
+            (b'}', State::Comma | State::FirstKey) if in_object => self.close(at, visitor),
+            (b']', State::Comma | State::FirstItem) if !in_object => self.close(at, visitor),
+            _ if is_value && is_bare(byte) => {
                 self.token(State::InBare, at);
                 return at;
             }
             _ => self.state = State::Failed,
         }
-        next
+        at + 1
     }
 
     fn token(&mut self, state: State, at: usize) {
@@ -247,17 +181,19 @@ impl Scanner {
         let mut at = start;
         loop {
             if self.escape != Escape::None {
-                at = self.within_escape(bytes, at);
-                if self.state == State::Failed {
+                let Some((next, saved)) = self.escape.read(bytes, at) else {
+                    self.state = State::Failed;
                     return at;
-                }
+                };
+                at = next;
+                self.saved += saved;
             }
             let rest = bytes.get(at..).unwrap_or_default();
             at += plain_run(rest);
             match bytes.get(at) {
                 Some(b'"') => {
                     self.string_ends(bytes.get(start..at).unwrap_or_default(), visitor);
-                    return at + 1;
+                    return self.go_on(bytes, at + 1);
                 }
                 Some(b'\\') => {
                     self.escape = Escape::Backslash;
@@ -277,63 +213,44 @@ impl Scanner {
         }
     }
 
-    /// Behind a backslash: on to the escape's end or the end of the piece.
-    fn within_escape(&mut self, bytes: &[u8], start: usize) -> usize {
-        let mut at = start;
-        while let Some(&byte) = bytes.get(at) {
-            at += 1;
-            match self.escape {
-                Escape::None => return at,
-                Escape::Backslash if byte == b'u' => self.escape = Escape::Hex(0, 0),
-                Escape::Backslash => {
-                    self.escape = Escape::None;
-                    self.saved += 1;
-                    if !matches!(byte, b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') {
-                        self.state = State::Failed;
-                    }
-                    return at;
-                }
-                Escape::Hex(seen, value) => {
-                    let Some(digit) = char::from(byte).to_digit(16) else {
-                        self.state = State::Failed;
-                        return at;
-                    };
-                    let value = value << 4 | u16::try_from(digit).unwrap_or_default();
-                    if seen < 3 {
-                        self.escape = Escape::Hex(seen + 1, value);
-                        continue;
-                    }
-                    self.escape = Escape::None;
-                    self.saved += 6 - utf8_len(value);
-                    return at;
-                }
-            }
-        }
-        at
-    }
-
+    #[inline]
     fn string_ends(&mut self, last: &[u8], visitor: &mut impl Visitor) {
-        let raw_len = self.token_before + last.len();
-        self.hold_rest(last);
+        if self.token_before > 0 {
+            return self.cut_string_ends(last, visitor);
+        }
         let text = Str {
-            raw: if self.token_before == 0 {
-                last
-            } else {
-                self.held.get(..usize::from(self.held_len)).unwrap_or_default()
-            },
-            raw_len,
-            len: raw_len.saturating_sub(self.saved),
+            raw: last,
+            raw_len: last.len(),
+            len: last.len() - self.saved,
             escaped: self.escaped,
         };
+        self.hand_on(text, visitor);
+    }
+
+    #[cold]
+    fn cut_string_ends(&mut self, last: &[u8], visitor: &mut impl Visitor) {
+        self.hold(last);
+        let held = self.held;
+        let text = Str {
+            raw: held.get(..usize::from(self.held_len)).unwrap_or_default(),
+            raw_len: self.token_before,
+            len: self.token_before - self.saved,
+            escaped: self.escaped,
+        };
+        self.held_len = 0;
+        self.token_before = 0;
+        self.hand_on(text, visitor);
+    }
+
+    #[inline]
+    fn hand_on(&mut self, text: Str<'_>, visitor: &mut impl Visitor) {
         if self.state == State::InKey {
             self.state = State::Colon;
             visitor.key(text, self.token_at);
         } else {
-            visitor.string(text, self.token_at);
             self.value_ends();
+            visitor.string(text, self.token_at);
         }
-        self.held_len = 0;
-        self.token_before = 0;
     }
 
     /// Within a number or a literal.
@@ -343,88 +260,66 @@ impl Scanner {
         let (token, after) = rest.split_at(len);
         if after.is_empty() {
             self.hold(token);
-        } else {
-            self.bare_ends(token, visitor);
+            return start + len;
         }
-        start + len
+        self.bare_ends(token, visitor);
+        self.go_on(bytes, start + len)
     }
 
+    /// Takes a step ahead where the next bytes are the usual ones: `:` behind a key, `,"` behind a member.
+    #[inline]
+    fn go_on(&mut self, bytes: &[u8], at: usize) -> usize {
+        match (self.state, bytes.get(at..).unwrap_or_default()) {
+            (State::Colon, [b':', b'"', ..]) => {
+                self.token(State::InString, at + 1);
+                at + 2
+            }
+            (State::Colon, [b':', ..]) => {
+                self.state = State::Value;
+                at + 1
+            }
+            (State::Comma, [b',', b'"', ..]) if self.objects & 1 == 1 => {
+                self.token(State::InKey, at + 1);
+                at + 2
+            }
+            _ => at,
+        }
+    }
+
+    #[inline]
     fn bare_ends(&mut self, last: &[u8], visitor: &mut impl Visitor) {
-        let raw_len = self.token_before + last.len();
-        self.hold_rest(last);
-        let raw = if self.token_before == 0 {
-            last
-        } else {
-            self.held.get(..usize::from(self.held_len)).unwrap_or_default()
-        };
-        let fits = match self.grammar {
-            Grammar::Strict => raw.len() == raw_len && is_json(raw),
-            Grammar::Lenient => true,
-        };
-        visitor.bare(raw, self.token_at);
-        self.held_len = 0;
-        self.token_before = 0;
+        let mut raw = last;
+        let held;
+        let mut whole = true;
+        if self.token_before > 0 {
+            self.hold(last);
+            held = self.held;
+            raw = held.get(..usize::from(self.held_len)).unwrap_or_default();
+            whole = raw.len() == self.token_before;
+            self.held_len = 0;
+            self.token_before = 0;
+        }
         self.value_ends();
-        if !fits {
+        if self.grammar == Grammar::Strict && !(whole && is_json(raw)) {
             self.state = State::Failed;
         }
+        visitor.bare(raw, self.token_at);
     }
 
     /// Keeps what a cut token has in this piece.
+    #[cold]
     fn hold(&mut self, bytes: &[u8]) {
         let room = HELD_MAX - usize::from(self.held_len);
         let kept = bytes.get(..bytes.len().min(room)).unwrap_or(bytes);
-        for (place, byte) in self.held.iter_mut().skip(usize::from(self.held_len)).zip(kept) {
+        for (place, byte) in self
+            .held
+            .iter_mut()
+            .skip(usize::from(self.held_len))
+            .zip(kept)
+        {
             *place = *byte;
         }
         self.held_len += u8::try_from(kept.len()).unwrap_or_default();
         self.token_before += bytes.len();
     }
-
-    /// The same with the last piece of a token, where it has earlier ones.
-    fn hold_rest(&mut self, last: &[u8]) {
-        if self.token_before > 0 {
-            self.hold(last);
-        }
-    }
-}
-
-/// A byte that numbers and literals are made of.
-fn is_bare(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.')
-}
-
-fn is_json(raw: &[u8]) -> bool {
-    matches!(raw, b"true" | b"false" | b"null") || super::Number::of(raw).is_some()
-}
-
-/// Bytes in UTF-8 of a UTF-16 unit; half of a pair's four for each surrogate.
-fn utf8_len(unit: u16) -> usize {
-    match unit {
-        0..0x80 => 1,
-        0x80..0x800 | 0xd800..0xe000 => 2,
-        _ => 3,
-    }
-}
-
-/// How many bytes come before the first quote, backslash or control character: eight at a time.
-fn plain_run(bytes: &[u8]) -> usize {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGH: u64 = 0x8080_8080_8080_8080;
-    let zero_in = |word: u64| word.wrapping_sub(ONES) & !word & HIGH;
-    let (words, rest) = bytes.as_chunks::<8>();
-    let mut run = 0;
-    for word in words {
-        let word = u64::from_le_bytes(*word);
-        let quote = zero_in(word ^ (ONES * u64::from(b'"')));
-        let backslash = zero_in(word ^ (ONES * u64::from(b'\\')));
-        let control = word.wrapping_sub(ONES * 0x20) & !word & HIGH;
-        let special = quote | backslash | control;
-        if special != 0 {
-            return run + special.trailing_zeros() as usize / 8;
-        }
-        run += 8;
-    }
-    let special = |b: &u8| matches!(b, b'"' | b'\\' | 0..0x20);
-    run + rest.iter().position(special).unwrap_or(rest.len())
 }

@@ -116,7 +116,13 @@ mod tests {
 
     #[test]
     fn half_a_surrogate_pair_or_broken_utf8_is_no_text() {
-        for raw in [&br"\ud83d"[..], br"\ud83dx", br"\ude00\ud83d", br"\u12", b"\xff"] {
+        for raw in [
+            &br"\ud83d"[..],
+            br"\ud83dx",
+            br"\ude00\ud83d",
+            br"\u12",
+            b"\xff",
+        ] {
             assert_eq!(decoded(raw), None, "{raw:?}");
         }
     }
@@ -124,6 +130,9 @@ mod tests {
     #[test]
     fn a_name_that_is_too_long_keeps_its_first_bytes() {
         let long = r"\u0061".repeat(100);
-        assert_eq!(name_of(long.as_bytes(), &mut [0; NAME_MAX]), [b'a'; NAME_MAX]);
+        assert_eq!(
+            name_of(long.as_bytes(), &mut [0; NAME_MAX]),
+            [b'a'; NAME_MAX]
+        );
     }
 }

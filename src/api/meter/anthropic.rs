@@ -144,7 +144,7 @@ fn key_of(step: Step, name: &[u8]) -> Key {
 impl Visitor for Blocks {
     fn key(&mut self, key: Str<'_>, _at: usize) {
         if let Some(step) = self.path.here() {
-            self.key = key_of(step, key.name(&mut [0; 64]));
+            self.key = key.named(|name| key_of(step, name));
         }
     }
 
@@ -155,7 +155,7 @@ impl Visitor for Blocks {
         match self.key {
             Key::Output => self.facts.output(value.len),
             Key::Blob => self.facts.output(blob_text(value.len)),
-            Key::Type => self.event = Some(Event::of(value.name(&mut [0; 64]))),
+            Key::Type => self.event = Some(value.named(Event::of)),
             Key::Figure(field) => self.figure(field, Figure::Absurd),
             Key::Words => self.facts.error_message = words(value),
             Key::Other
@@ -182,9 +182,7 @@ impl Visitor for Blocks {
             (Some(Step::Document), Key::Delta) => Some(Step::Delta),
             (Some(Step::Document), Key::Content) => Some(Step::Blocks),
             (Some(Step::Document), Key::Block) | (Some(Step::Blocks), _) => Some(Step::Block),
-            (Some(Step::Block), Key::Inner) | (Some(Step::Inner), Key::Output) => {
-                Some(Step::Inner)
-            }
+            (Some(Step::Block), Key::Inner) | (Some(Step::Inner), Key::Output) => Some(Step::Inner),
             (Some(Step::Document | Step::Message), Key::Usage) => Some(Step::Usage),
             (Some(Step::Document), Key::Error) => {
                 self.facts.error = true;

@@ -289,3 +289,6 @@ impl Meter {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

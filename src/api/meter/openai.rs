@@ -127,7 +127,7 @@ fn key_of(step: Step, name: &[u8]) -> Key {
 impl Visitor for Choices {
     fn key(&mut self, key: Str<'_>, _at: usize) {
         if let Some(step) = self.path.here() {
-            self.key = key_of(step, key.name(&mut [0; 64]));
+            self.key = key.named(|name| key_of(step, name));
         }
     }
 
@@ -145,12 +145,7 @@ impl Visitor for Choices {
                 self.facts.error_message = words(value);
             }
             Key::Words => self.facts.error_message = words(value),
-            Key::Other
-            | Key::Choices
-            | Key::Usage
-            | Key::Message
-            | Key::Label
-            | Key::Details => {}
+            Key::Other | Key::Choices | Key::Usage | Key::Message | Key::Label | Key::Details => {}
         }
     }
 

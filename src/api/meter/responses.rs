@@ -167,7 +167,7 @@ fn key_of(step: Step, name: &[u8]) -> Key {
 impl Visitor for Items {
     fn key(&mut self, key: Str<'_>, _at: usize) {
         if let Some(step) = self.path.here() {
-            self.key = key_of(step, key.name(&mut [0; 64]));
+            self.key = key.named(|name| key_of(step, name));
         }
     }
 
@@ -176,21 +176,16 @@ impl Visitor for Items {
             return;
         }
         match self.key {
-            Key::Type => self.event = Some(Event::of(value.name(&mut [0; 64]))),
+            Key::Type => self.event = Some(value.named(Event::of)),
             Key::Delta => self.delta = value.len,
             Key::Blob if self.path.here() == Some(Step::Document) => self.delta = value.len,
             Key::Blob => self.facts.output(blob_text(value.len)),
-            Key::ItemType => self.is_call = value.name(&mut [0; 64]).ends_with(b"_call"),
+            Key::ItemType => self.is_call = value.named(|name| name.ends_with(b"_call")),
             Key::Name => self.name = value.len,
             Key::Output => self.facts.output(value.len),
             Key::Words => self.facts.error_message = words(value),
             Key::Figure(field) => self.figure(field, Figure::Absurd),
-            Key::Other
-            | Key::Response
-            | Key::Item
-            | Key::Usage
-            | Key::Details
-            | Key::Error => {}
+            Key::Other | Key::Response | Key::Item | Key::Usage | Key::Details | Key::Error => {}
         }
     }
 

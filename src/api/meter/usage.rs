@@ -112,11 +112,29 @@ mod tests {
 
     #[test]
     fn a_figure_nobody_can_have_counted_is_absurd() {
-        for raw in ["-1000000", "9223372036854775807", "1e30", "NaN", "3.7", "true", "1000000001", "-1"] {
+        for raw in [
+            "-1000000",
+            "9223372036854775807",
+            "1e30",
+            "NaN",
+            "3.7",
+            "true",
+            "1000000001",
+            "-1",
+        ] {
             assert_eq!(Figure::of(raw.as_bytes()), Figure::Absurd, "{raw}");
         }
-        for (raw, units) in [("7", 7), ("7.0", 7), ("1e3", 1000), ("1000000000", 1_000_000_000)] {
-            assert_eq!(Figure::of(raw.as_bytes()), Figure::Given(Units(units)), "{raw}");
+        for (raw, units) in [
+            ("7", 7),
+            ("7.0", 7),
+            ("1e3", 1000),
+            ("1000000000", 1_000_000_000),
+        ] {
+            assert_eq!(
+                Figure::of(raw.as_bytes()),
+                Figure::Given(Units(units)),
+                "{raw}"
+            );
         }
         for raw in ["0", "null", "0.0", "-0"] {
             assert_eq!(Figure::of(raw.as_bytes()), Figure::NotGiven, "{raw}");

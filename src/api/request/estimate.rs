@@ -50,9 +50,9 @@ enum Class {
 fn class_of(key: &[u8]) -> Class {
     match key {
         b"type" => Class::Type,
-        b"role" | b"id" | b"call_id" | b"tool_call_id" | b"tool_use_id" | b"item_id" | b"detail"
-        | b"status" | b"media_type" | b"mime_type" | b"format" | b"filename" | b"ttl"
-        | b"signature" | b"encrypted_content" | b"object" => Class::Label,
+        b"role" | b"id" | b"call_id" | b"tool_call_id" | b"tool_use_id" | b"item_id"
+        | b"detail" | b"status" | b"media_type" | b"mime_type" | b"format" | b"filename"
+        | b"ttl" | b"signature" | b"encrypted_content" | b"object" => Class::Label,
         b"url" | b"image_url" | b"audio_url" | b"video_url" | b"file_url" | b"file_id" => {
             Class::Address
         }
@@ -152,7 +152,7 @@ impl Estimator {
 impl Visitor for Estimator {
     fn key(&mut self, key: Str<'_>, _at: usize) {
         if self.arguments.is_none() {
-            self.here.class = class_of(key.name(&mut [0; 64]));
+            self.here.class = key.named(class_of);
         }
     }
 
@@ -163,7 +163,7 @@ impl Visitor for Estimator {
         self.items += u64::from(self.outer.len() == 1);
         match (self.here.class, self.here.part) {
             (Class::Text | Class::Arguments, _) => self.text(value.len),
-            (Class::Type, _) => self.of_kind(value.name(&mut [0; 64])),
+            (Class::Type, _) => value.named(|kind| self.of_kind(kind)),
             (Class::Address, Part::File) => self.units(REMOTE_UNITS),
             (Class::Address | Class::Label, _) => {}
             (Class::Data, _) => self.data(value.len),
@@ -216,9 +216,21 @@ mod tests {
     #[test]
     fn text_is_counted_and_labels_are_not() {
         check(r#"[{"role":"user","content":"hello there"}]"#, 11, 0);
-        check(r#"[{"role":"user","content":"\u5317\ud83d\ude00\n"}]"#, 8, 0);
-        check(r#"[{"content":[{"type":"text","text":"ab"},{"text":"cd","type":"text"}],"name":"x"}]"#, 5, 0);
-        check(r#"[{"role":"tool","tool_call_id":"call_1234","content":"ok"}]"#, 2, 0);
+        check(
+            r#"[{"role":"user","content":"\u5317\ud83d\ude00\n"}]"#,
+            8,
+            0,
+        );
+        check(
+            r#"[{"content":[{"type":"text","text":"ab"},{"text":"cd","type":"text"}],"name":"x"}]"#,
+            5,
+            0,
+        );
+        check(
+            r#"[{"role":"tool","tool_call_id":"call_1234","content":"ok"}]"#,
+            2,
+            0,
+        );
         check(r#""plain""#, 5, 0);
         check(r#"[{"x":[1.0,true,null,{"role":"r"}]}]"#, 0, 0);
     }
@@ -230,7 +242,11 @@ mod tests {
             8,
             0,
         );
-        check(r#"[{"type":"tool_use","id":"t","name":"f","input":{"role":[1, 2]}},"z"]"#, 17, 0);
+        check(
+            r#"[{"type":"tool_use","id":"t","name":"f","input":{"role":[1, 2]}},"z"]"#,
+            17,
+            0,
+        );
     }
 
     #[test]
@@ -241,21 +257,47 @@ mod tests {
             0,
             IMAGE_UNITS,
         );
-        check(r#"[{"type":"input_image","image_url":"https://x"},{"type":"input_image","file_id":"f"}]"#, 0, 2 * IMAGE_UNITS);
         check(
-            &format!(r#"[{{"type":"image","source":{{"type":"base64","media_type":"image/png","data":"{data}"}}}}]"#),
+            r#"[{"type":"input_image","image_url":"https://x"},{"type":"input_image","file_id":"f"}]"#,
+            0,
+            2 * IMAGE_UNITS,
+        );
+        check(
+            &format!(
+                r#"[{{"type":"image","source":{{"type":"base64","media_type":"image/png","data":"{data}"}}}}]"#
+            ),
             0,
             IMAGE_UNITS,
         );
-        check(&format!(r#"[{{"type":"input_audio","input_audio":{{"data":"{data}","format":"wav"}}}}]"#), 0, 4);
         check(
-            &format!(r#"[{{"type":"document","title":"t","source":{{"type":"base64","media_type":"application/pdf","data":"{data}"}}}}]"#),
+            &format!(
+                r#"[{{"type":"input_audio","input_audio":{{"data":"{data}","format":"wav"}}}}]"#
+            ),
+            0,
+            4,
+        );
+        check(
+            &format!(
+                r#"[{{"type":"document","title":"t","source":{{"type":"base64","media_type":"application/pdf","data":"{data}"}}}}]"#
+            ),
             1,
             4,
         );
-        check(r#"[{"type":"document","source":{"type":"text","media_type":"text/plain","data":"some words"}}]"#, 10, 0);
-        check(r#"[{"type":"document","source":{"type":"url","url":"https://x"}}]"#, 0, REMOTE_UNITS);
-        check(r#"[{"type":"file","file":{"file_id":"f-1"}}]"#, 0, REMOTE_UNITS);
+        check(
+            r#"[{"type":"document","source":{"type":"text","media_type":"text/plain","data":"some words"}}]"#,
+            10,
+            0,
+        );
+        check(
+            r#"[{"type":"document","source":{"type":"url","url":"https://x"}}]"#,
+            0,
+            REMOTE_UNITS,
+        );
+        check(
+            r#"[{"type":"file","file":{"file_id":"f-1"}}]"#,
+            0,
+            REMOTE_UNITS,
+        );
     }
 
     #[test]

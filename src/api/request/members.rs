@@ -218,10 +218,9 @@ impl Members {
 
 impl Visitor for Members {
     fn key(&mut self, key: Str<'_>, at: usize) {
-        let mut room = [0; 64];
         match (self.depth, self.member) {
-            (1, _) => self.top_key(key.name(&mut room)),
-            (2, Some(Member::StreamOptions)) => self.option_key(key.name(&mut room)),
+            (1, _) => key.named(|name| self.top_key(name)),
+            (2, Some(Member::StreamOptions)) => key.named(|name| self.option_key(name)),
             _ => {
                 if let Some(estimator) = self.estimates() {
                     estimator.key(key, at);

@@ -4,7 +4,11 @@ mod estimate;
 mod members;
 mod parse;
 mod rewrite;
+mod values;
 
 pub use estimate::InputSize;
 pub use parse::{ParseError, Request};
 pub use rewrite::Edits;
+
+#[cfg(test)]
+mod tests;

@@ -47,7 +47,11 @@ fn parse(text: &str, tenant: Option<&TenantName>) -> Result<Vec<BillLine>, Findi
             Err(why) => findings.push((line, why)),
         }
     }
-    if findings.is_empty() { Ok(bill) } else { Err(findings) }
+    if findings.is_empty() {
+        Ok(bill)
+    } else {
+        Err(findings)
+    }
 }
 
 /// A line as written.
@@ -64,7 +68,11 @@ fn from_csv(text: &str) -> Result<Written, Findings> {
         .map_err(|(line, why)| vec![(line, why.to_owned())])?
         .into_iter();
     let header = rows.next().map(|(_, row)| row).unwrap_or_default();
-    let column = |name: &str| header.iter().position(|c| c.trim().eq_ignore_ascii_case(name));
+    let column = |name: &str| {
+        header
+            .iter()
+            .position(|c| c.trim().eq_ignore_ascii_case(name))
+    };
     let (Some(id), Some(units)) = (column("request_id"), column("units")) else {
         let why = "the first line must name the columns request_id and units";
         return Err(vec![(1, why.to_owned())]);
@@ -78,14 +86,21 @@ fn from_csv(text: &str) -> Result<Written, Findings> {
                 units,
                 tenant: tenant.and_then(cell).unwrap_or_default(),
             }),
-            _ => Err(format!("the line has {} of {} columns", row.len(), header.len())),
+            _ => Err(format!(
+                "the line has {} of {} columns",
+                row.len(),
+                header.len()
+            )),
         }
     };
     Ok(rows.map(|(line, row)| (line, cells(row))).collect())
 }
 
 fn jsonl(text: &str) -> Written {
-    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let lines = text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| !line.trim().is_empty());
     lines.map(|(i, line)| (i + 1, object(line))).collect()
 }
 
@@ -115,7 +130,12 @@ fn checked(line: usize, cells: &Cells, tenant: Option<&TenantName>) -> Result<Bi
         .parse()
         .ok()
         .filter(|units| *units <= believable)
-        .ok_or_else(|| format!("units is {:?}, not a whole number from 0 to {believable}", cells.units))?;
+        .ok_or_else(|| {
+            format!(
+                "units is {:?}, not a whole number from 0 to {believable}",
+                cells.units
+            )
+        })?;
     let own = Some(cells.tenant.as_str()).filter(|t| !t.is_empty());
     Ok(BillLine {
         line,
@@ -131,17 +151,28 @@ mod tests {
 
     fn bill(text: &str) -> Vec<(usize, Option<String>, String, u64)> {
         let lines = parse(text, None).unwrap_or_else(|e| panic!("{text:?}: {e:?}"));
-        let flat = lines
-            .into_iter()
-            .map(|l| (l.line, l.tenant.map(|t| t.to_string()), l.id.to_string(), l.units.0));
+        let flat = lines.into_iter().map(|l| {
+            (
+                l.line,
+                l.tenant.map(|t| t.to_string()),
+                l.id.to_string(),
+                l.units.0,
+            )
+        });
         flat.collect()
     }
 
     #[test]
     fn csv_and_jsonl_say_the_same() {
-        let want = vec![(2, None, "a".to_owned(), 37), (3, Some("acme".to_owned()), "b".to_owned(), 0)];
+        let want = vec![
+            (2, None, "a".to_owned(), 37),
+            (3, Some("acme".to_owned()), "b".to_owned(), 0),
+        ];
         assert_eq!(bill("request_id,units,tenant\na,37,\nb,0,acme\n"), want);
-        assert_eq!(bill("Tenant, Units ,x,REQUEST_ID\r\n,37,,a\r\nacme,0,,b\r\n"), want);
+        assert_eq!(
+            bill("Tenant, Units ,x,REQUEST_ID\r\n,37,,a\r\nacme,0,,b\r\n"),
+            want
+        );
         let jsonl = "\n{\"request_id\":\"a\",\"units\":37}\n{\"tenant\":\"acme\",\"units\":\"0\",\"request_id\":\"b\",\"x\":1}";
         assert_eq!(bill(jsonl), want);
     }
@@ -160,7 +191,10 @@ mod tests {
         let findings = parse(text, None).unwrap_err();
         let lines: Vec<usize> = findings.iter().map(|(line, _)| *line).collect();
         assert_eq!(lines, [2, 3, 4, 5, 6, 7], "{findings:?}");
-        let json = parse("{\"request_id\":\"a\",\"units\":1}\n{oops\n[1]\n{\"units\":1e3,\"request_id\":\"x\"}", None);
+        let json = parse(
+            "{\"request_id\":\"a\",\"units\":1}\n{oops\n[1]\n{\"units\":1e3,\"request_id\":\"x\"}",
+            None,
+        );
         assert_eq!(json.unwrap_err().len(), 3);
     }
 

@@ -9,7 +9,11 @@ pub(super) fn line<'a>(cells: impl IntoIterator<Item = &'a str>) -> String {
 /// A cell, quoted where it must be. A text that a spreadsheet would run as a formula gets an apostrophe in front.
 fn cell(text: &str) -> String {
     let runs = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
-    let safe = if runs { format!("'{text}") } else { text.to_owned() };
+    let safe = if runs {
+        format!("'{text}")
+    } else {
+        text.to_owned()
+    };
     match safe.contains(['"', ',', '\n', '\r']) {
         true => format!("\"{}\"", safe.replace('"', "\"\"")),
         false => safe,
@@ -24,10 +28,17 @@ pub(super) fn plain(cell: &str) -> &str {
     }
 }
 
-/// The rows of a file, each with the number of the line it begins in. Blank lines are left out.
-pub(super) fn rows(text: &str) -> Result<Vec<(usize, Vec<String>)>, (usize, &'static str)> {
+/// The cells of a row, and the line it begins in.
+pub(super) type Row = (usize, Vec<String>);
+
+/// The rows of a file, without its blank lines; or the line where it is no CSV, and why.
+pub(super) fn rows(text: &str) -> Result<Vec<Row>, (usize, &'static str)> {
     let mut reader = Reader::default();
-    let mut rest = text.strip_prefix('\u{feff}').unwrap_or(text).chars().peekable();
+    let mut rest = text
+        .strip_prefix('\u{feff}')
+        .unwrap_or(text)
+        .chars()
+        .peekable();
     while let Some(c) = rest.next() {
         let doubled = c == '"' && reader.quoted && rest.next_if_eq(&'"').is_some();
         match c {
@@ -53,7 +64,7 @@ pub(super) fn rows(text: &str) -> Result<Vec<(usize, Vec<String>)>, (usize, &'st
 
 #[derive(Debug)]
 struct Reader {
-    rows: Vec<(usize, Vec<String>)>,
+    rows: Vec<Row>,
     row: Vec<String>,
     cell: String,
     quoted: bool,
@@ -117,7 +128,10 @@ mod tests {
 
     #[test]
     fn a_value_that_a_spreadsheet_would_run_is_disarmed() {
-        assert_eq!(line(["=1+1", "+1", "-a", "@x", "a=b"]), "'=1+1,'+1,'-a,'@x,a=b\r\n");
+        assert_eq!(
+            line(["=1+1", "+1", "-a", "@x", "a=b"]),
+            "'=1+1,'+1,'-a,'@x,a=b\r\n"
+        );
         assert_eq!(plain("'-a"), "-a");
         assert_eq!(plain("'a"), "'a");
     }

@@ -1,8 +1,8 @@
 //! `ledger list`: the newest entries first.
 
+use super::Failure;
 use super::options::Options;
 use super::output::Sheet;
-use super::Failure;
 use crate::ledger::store::{Books, Order};
 use std::io::Write;
 

@@ -14,7 +14,7 @@ use super::error::{Kind, LedgerError};
 use super::sqlite::SqliteBooks;
 use crate::config::{self, Config, LedgerStore};
 use options::{Action, Options};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 
 const USAGE: &str = "usage: streamgate ledger list      [--tenant NAME] [--state STATE] [--limit N] [--format FORMAT]
        streamgate ledger show      [--tenant NAME] [--format FORMAT] ID
@@ -52,7 +52,7 @@ impl From<io::Error> for Failure {
 /// Runs the command on the words after `ledger`, without the `-c FILE` that may be among them. The exit code: 0, 1
 /// where something is unknown, did not match or failed, 64 where the words make no command.
 pub fn run(args: &[String], config: &Config, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
-    run_on(args, &config.ledger, out, err)
+    run_on(args, &config.ledger, &mut BufWriter::new(out), err)
 }
 
 pub(super) fn run_on(
@@ -77,10 +77,7 @@ fn act(
 ) -> Result<u8, Failure> {
     let read = || open(ledger, SqliteBooks::to_read);
     match &options.action {
-        Action::Help => {
-            writeln!(out, "{USAGE}")?;
-            Ok(0)
-        }
+        Action::Help => Ok(writeln!(out, "{USAGE}").map(|()| 0)?),
         Action::List { limit } => list::run(&read()?, options, *limit, out, err),
         Action::Show(id) => show::run(&read()?, options, id, out),
         Action::Report => report::run(&read()?, options, out),

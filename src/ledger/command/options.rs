@@ -64,8 +64,11 @@ pub(super) fn parse(args: &[String]) -> Result<Options, Failure> {
     refuse_what_does_not_apply(&action, &name, &given)?;
     let format = match given.format.as_deref() {
         None => default_format(&action),
-        Some(word) => Format::from_word(word)
-            .ok_or_else(|| Failure::Usage(format!("--format is {word:?}, not table, csv, json or jsonl")))?,
+        Some(word) => Format::from_word(word).ok_or_else(|| {
+            Failure::Usage(format!(
+                "--format is {word:?}, not table, csv, json or jsonl"
+            ))
+        })?,
     };
     Ok(Options {
         action,
@@ -126,7 +129,9 @@ fn flag_or_plain(given: &mut Given, word: &str) -> Result<(), Failure> {
         "--dry-run" => given.dry = true,
         "--help" | "-h" => given.help = true,
         _ if word.starts_with('-') && word.len() > 1 => {
-            return usage(format!("there is no option {word} (an id that begins with - comes after --)"));
+            return usage(format!(
+                "there is no option {word} (an id that begins with - comes after --)"
+            ));
         }
         _ => given.plain.push(word.to_owned()),
     }
@@ -137,7 +142,9 @@ fn action(name: &str, given: &Given) -> Result<Action, Failure> {
     let one = |what: &str| match given.plain.as_slice() {
         [word] => Ok(word.clone()),
         [] => usage(format!("ledger {name} needs {what}")),
-        [_, more, ..] => usage(format!("ledger {name} takes one {what}, {more:?} is too much")),
+        [_, more, ..] => usage(format!(
+            "ledger {name} takes one {what}, {more:?} is too much"
+        )),
     };
     let action = match name {
         "list" => Action::List {
@@ -190,14 +197,19 @@ fn state(word: &str) -> Result<StateFilter, Failure> {
         "UNKNOWN" => Ok(StateFilter::Unknown),
         upper => State::from_word(upper).map(StateFilter::Is).ok_or_else(|| {
             let all: Vec<&str> = State::ALL.iter().map(|s| s.as_str()).collect();
-            Failure::Usage(format!("--state is {word:?}, not {}, open or unknown", all.join(", ")))
+            Failure::Usage(format!(
+                "--state is {word:?}, not {}, open or unknown",
+                all.join(", ")
+            ))
         }),
     }
 }
 
 fn default_format(action: &Action) -> Format {
     match action {
-        Action::Help | Action::List { .. } | Action::Report | Action::Reconcile { .. } => Format::Table,
+        Action::Help | Action::List { .. } | Action::Report | Action::Reconcile { .. } => {
+            Format::Table
+        }
         Action::Show(_) => Format::Json,
         Action::Export => Format::Jsonl,
     }
@@ -217,7 +229,11 @@ mod tests {
 
     #[test]
     fn options_stand_before_or_after_what_they_belong_to() {
-        for line in ["show --tenant acme r1", "--tenant=acme show r1", "show r1 --tenant acme"] {
+        for line in [
+            "show --tenant acme r1",
+            "--tenant=acme show r1",
+            "show r1 --tenant acme",
+        ] {
             let options = parsed(line);
             assert_eq!(options.action, Action::Show("r1".into()), "{line}");
             assert_eq!(options.tenant, Some(TenantName::new("acme")), "{line}");
@@ -226,9 +242,18 @@ mod tests {
 
     #[test]
     fn a_state_is_named_in_either_case() {
-        assert_eq!(parsed("list --state failed").state, Some(StateFilter::Is(State::Failed)));
-        assert_eq!(parsed("list --state FAILED").state, Some(StateFilter::Is(State::Failed)));
-        assert_eq!(parsed("export --state unknown").state, Some(StateFilter::Unknown));
+        assert_eq!(
+            parsed("list --state failed").state,
+            Some(StateFilter::Is(State::Failed))
+        );
+        assert_eq!(
+            parsed("list --state FAILED").state,
+            Some(StateFilter::Is(State::Failed))
+        );
+        assert_eq!(
+            parsed("export --state unknown").state,
+            Some(StateFilter::Unknown)
+        );
     }
 
     #[test]
@@ -258,7 +283,10 @@ mod tests {
             "reconcile a --format csv",
             "export --what",
         ] {
-            assert!(matches!(parse(&words(line)), Err(Failure::Usage(_))), "{line}");
+            assert!(
+                matches!(parse(&words(line)), Err(Failure::Usage(_))),
+                "{line}"
+            );
         }
     }
 }

@@ -41,7 +41,11 @@ impl<'a> Sheet<'a> {
         columns: &'static [&'static str],
         table_columns: &'static [&'static str],
     ) -> Result<Sheet<'a>, Failure> {
-        let columns = if format == Format::Table { table_columns } else { columns };
+        let columns = if format == Format::Table {
+            table_columns
+        } else {
+            columns
+        };
         let mut sheet = Sheet {
             out,
             format,
@@ -65,7 +69,11 @@ impl<'a> Sheet<'a> {
             Format::Jsonl => writeln!(self.out, "{}", serde_json::to_string(row).map_err(failed)?)?,
             Format::Json => {
                 let comma = if self.rows > 0 { "," } else { "" };
-                write!(self.out, "{comma}\n{}", serde_json::to_string(row).map_err(failed)?)?;
+                write!(
+                    self.out,
+                    "{comma}\n{}",
+                    serde_json::to_string(row).map_err(failed)?
+                )?;
             }
             Format::Csv => {
                 let cells = self.cells(&serde_json::to_value(row).map_err(failed)?);
@@ -131,8 +139,14 @@ fn shown(cell: &str) -> String {
 fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let cell = |row: &Vec<String>, i: usize| row.get(i).cloned().unwrap_or_default();
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit() || b == b'-');
-    let width = |i: usize| rows.iter().map(|r| cell(r, i).chars().count()).max().unwrap_or(0);
+    let is_number =
+        |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit() || b == b'-');
+    let width = |i: usize| {
+        rows.iter()
+            .map(|r| cell(r, i).chars().count())
+            .max()
+            .unwrap_or(0)
+    };
     let widths: Vec<usize> = (0..columns).map(width).collect();
     let numbers: Vec<bool> = (0..columns)
         .map(|i| rows.len() > 1 && rows.iter().skip(1).all(|r| is_number(&cell(r, i))))

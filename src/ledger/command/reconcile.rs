@@ -28,7 +28,11 @@ pub(super) fn run(
             writeln!(out, "line {}: {}: {words}", line.line, name(line))?;
         }
     }
-    let done = if dry { "would be reconciled" } else { "reconciled" };
+    let done = if dry {
+        "would be reconciled"
+    } else {
+        "reconciled"
+    };
     writeln!(
         out,
         "{} {done}, {} were before, {} known without a bill, {} still running, {} not matched{}",
@@ -86,7 +90,9 @@ fn words(line: &BillLine, settlement: &Settlement, dry: bool) -> Option<String> 
         Settlement::Ambiguous(tenants) => {
             let tenants: Vec<&str> = tenants.iter().map(|t| t.as_str()).collect();
             let tenants = tenants.join(", ");
-            format!("several tenants have this id ({tenants}), name one in a column tenant or with --tenant")
+            format!(
+                "several tenants have this id ({tenants}), name one in a column tenant or with --tenant"
+            )
         }
         Settlement::Unreadable(error) => error.to_string(),
     };

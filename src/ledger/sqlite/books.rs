@@ -3,12 +3,12 @@
 use super::fault::fault;
 use super::row::{self, COLUMNS, Line};
 use super::{begin, connect, sums};
-use crate::exchange::RequestId;
+use crate::exchange::{RequestId, State};
 use crate::ledger::entry::Entry;
 use crate::ledger::error::{Kind, LedgerError};
-use crate::ledger::rules::{self, Reconciled};
 use crate::ledger::store::{BillLine, Books, Filter, Order, Row, Settlement, StateFilter};
 use crate::ledger::sums::{Change, Life, Usage, UsageKey};
+use crate::ledger::unknown::{self, Reconciled};
 use crate::tenant::TenantName;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Error, params_from_iter};
@@ -72,7 +72,7 @@ impl SqliteBooks {
             tenants.push(old.record.tenant);
             return Ok(Settlement::Ambiguous(tenants));
         }
-        match rules::reconcile(&old, line.units) {
+        match unknown::reconcile(&old, line.units) {
             Reconciled::Now(new) => {
                 row::put(&self.db, &new, false)?;
                 change.replace(Some(&old), &new, Life::Same);
@@ -82,7 +82,9 @@ impl SqliteBooks {
                 })
             }
             Reconciled::Already => Ok(Settlement::Already),
-            Reconciled::AlreadyOtherwise { charged } => Ok(Settlement::AlreadyOtherwise { charged }),
+            Reconciled::AlreadyOtherwise { charged } => {
+                Ok(Settlement::AlreadyOtherwise { charged })
+            }
             Reconciled::Known { charged } => Ok(Settlement::Known { charged }),
             Reconciled::Running => Ok(Settlement::Running),
         }
@@ -159,7 +161,14 @@ fn paged(filter: &Filter, order: Order, limit: usize) -> (String, Vec<Value>) {
         Some(StateFilter::Open) => conditions.push("open = 1"),
         Some(StateFilter::Unknown) => conditions.push("open = 0 AND usage_source = 'unknown'"),
         Some(StateFilter::Is(state)) => {
-            conditions.push("state = ?");
+            // In the words of the index that serves it.
+            conditions.push(match state {
+                State::Queued | State::Running | State::Streaming => "open = 1 AND state = ?",
+                State::Cancelled | State::Failed => {
+                    "open = 0 AND state <> 'COMPLETED' AND state = ?"
+                }
+                State::Completed => "state = ?",
+            });
             values.push(Value::from(state.as_str().to_owned()));
         }
     }
@@ -173,6 +182,7 @@ fn paged(filter: &Filter, order: Order, limit: usize) -> (String, Vec<Value>) {
     }
     values.push(Value::from(i64::try_from(limit).unwrap_or(i64::MAX)));
     let conditions = conditions.join(" AND ");
-    let sql = format!("SELECT {COLUMNS} FROM entry WHERE {conditions} ORDER BY key {direction} LIMIT ?");
+    let sql =
+        format!("SELECT {COLUMNS} FROM entry WHERE {conditions} ORDER BY key {direction} LIMIT ?");
     (sql, values)
 }

@@ -34,21 +34,32 @@ pub(super) fn writer(file: &Path, durability: Durability) -> Result<Connection, 
         set(file, &db, "auto_vacuum", "INCREMENTAL")?;
     }
     use_wal(file, &db)?;
-    let synchronous = match durability {
-        Durability::Process => "NORMAL",
-        Durability::Power => "FULL",
-    };
-    set(file, &db, "synchronous", synchronous)?;
+    set_durability(file, &db, durability)?;
     set(file, &db, "journal_size_limit", WAL_SIZE_MAX)?;
+    set(file, &db, "wal_autocheckpoint", 10000i64)?;
     set(file, &db, "cache_size", -CACHE_KIB)?;
     db.set_prepared_statement_cache_capacity(64);
     schema::migrate(file, &mut db)?;
     Ok(db)
 }
 
+/// Whether each commit is synced to disk, or left to the system.
+pub(super) fn set_durability(
+    file: &Path,
+    db: &Connection,
+    durability: Durability,
+) -> Result<(), LedgerError> {
+    let synchronous = match durability {
+        Durability::Process => "NORMAL",
+        Durability::Power => "FULL",
+    };
+    set(file, db, "synchronous", synchronous)
+}
+
 /// How long a running gateway waits for another process's lock.
 pub(super) fn be_brief(file: &Path, db: &Connection) -> Result<(), LedgerError> {
-    db.busy_timeout(RUNNING_PATIENCE).map_err(|e| fault(file, &e))
+    db.busy_timeout(RUNNING_PATIENCE)
+        .map_err(|e| fault(file, &e))
 }
 
 /// Opens a ledger to read, beside a gateway that runs or without one.
@@ -56,8 +67,8 @@ pub(super) fn reader(file: &Path) -> Result<Connection, LedgerError> {
     refuse_absence(file)?;
     let read_only = open(file, OpenFlags::SQLITE_OPEN_READ_ONLY);
     let db = match read_only.and_then(|db| current(file, db)) {
-        Err(e) if e.asks_for_reopening() => {
-            // A log left by a crash needs a writer to be read.
+        Err(e) if e.may_be_for_want_of_writing() => {
+            // A log that a crash left needs a writer to be read.
             current(file, open(file, OpenFlags::SQLITE_OPEN_READ_WRITE)?)?
         }
         other => other?,
@@ -87,7 +98,10 @@ fn current(file: &Path, db: Connection) -> Result<Connection, LedgerError> {
     match schema::look(file, &db)? {
         Content::Current => Ok(db),
         Content::Nothing => refuse(Kind::Missing, "the database is empty".to_owned()),
-        Content::Older(n) => refuse(Kind::OlderSchema, format!("its schema is {n}, an earlier one")),
+        Content::Older(n) => refuse(
+            Kind::OlderSchema,
+            format!("its schema is {n}, an earlier one"),
+        ),
     }
 }
 

@@ -41,8 +41,6 @@ pub(super) struct SqliteStore {
     lock: Option<OwnerLock>,
     /// The newest posting read.
     followed: i64,
-    /// The newest entry looked at in this round of forgetting.
-    forgotten: i64,
 }
 
 impl SqliteStore {
@@ -62,7 +60,6 @@ impl SqliteStore {
             inode: inode(file),
             lock: None,
             followed: 0,
-            forgotten: 0,
         };
         store.take_lock()?;
         Ok(store)
@@ -109,7 +106,12 @@ impl SqliteStore {
         Ok(opened.map_or(Applied::Done, Applied::Opened))
     }
 
-    fn judge(&self, old: Option<&Entry>, write: &Write, now: Timestamp) -> (Verdict, Option<Opened>) {
+    fn judge(
+        &self,
+        old: Option<&Entry>,
+        write: &Write,
+        now: Timestamp,
+    ) -> (Verdict, Option<Opened>) {
         let run = &*self.run;
         match write {
             Write::Open(opening, number) => {
@@ -138,10 +140,17 @@ impl SqliteStore {
     fn check_place(&mut self) -> Result<(), LedgerError> {
         if inode(&self.file) != self.inode {
             let cause = "the file was moved, replaced or removed while in use";
-            return Err(LedgerError::new(self.place.as_str(), Kind::Unopenable, cause));
+            return Err(LedgerError::new(
+                self.place.as_str(),
+                Kind::Unopenable,
+                cause,
+            ));
         }
         if !self.lock.as_ref().is_some_and(OwnerLock::is_in_place) {
-            log::warn!("ledger {}: the lock of this run was removed, it is made anew", self.place);
+            log::warn!(
+                "ledger {}: the lock of this run was removed, it is made anew",
+                self.place
+            );
             self.take_lock()?;
         }
         Ok(())
@@ -196,7 +205,15 @@ impl Store for SqliteStore {
     }
 
     fn forget(&mut self, before: Timestamp) -> Result<bool, LedgerError> {
-        recover::forget(&self.db, before, &mut self.forgotten).map_err(|e| self.fault(&e))
+        recover::forget(&self.db, before).map_err(|e| self.fault(&e))
+    }
+
+    fn configure(&mut self, config: &config::Ledger) {
+        self.policy = config.on_unknown;
+        self.durability = config.durability;
+        if let Err(error) = connect::set_durability(&self.file, &self.db, config.durability) {
+            log::error!("{error}; `ledger.durability` stays as it was");
+        }
     }
 
     fn reopen(&mut self) -> Result<(), LedgerError> {

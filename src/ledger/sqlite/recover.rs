@@ -8,13 +8,13 @@ use crate::config::OnUnknown;
 use crate::ledger::entry::Entry;
 use crate::ledger::error::LedgerError;
 use crate::ledger::owner;
-use crate::ledger::rules;
 use crate::ledger::store::Standing;
 use crate::ledger::sums::{Change, Hour, Life, Posting};
+use crate::ledger::unknown;
 use rusqlite::{Connection, Error, OptionalExtension};
 use std::path::Path;
 
-/// Entries looked at in one round of forgetting.
+/// Entries removed in one transaction.
 const FORGET_MAX: usize = 200;
 /// Free pages from which on the file is made smaller, where they are also a quarter of it.
 const SLACK_MIN: i64 = 4096;
@@ -115,7 +115,7 @@ fn crash_all(
 ) -> Result<usize, Error> {
     let open = open_entries(db, run)?;
     for old in &open {
-        let new = rules::crash(old, policy, now);
+        let new = unknown::crash(old, policy, now);
         row::put(db, &new, false)?;
         change.replace(Some(old), &new, Life::Same);
     }
@@ -189,55 +189,40 @@ fn note_followed(store: &SqliteStore, newest: i64) -> Result<(), Error> {
 }
 
 /// Removes some entries that ended before a moment, oldest first; those that run or await their bill stay. Whether
-/// this round has more to look at.
-pub(super) fn forget(db: &Connection, before: Timestamp, from: &mut i64) -> Result<bool, Error> {
-    let (looked_at, old) = forgettable(db, before, *from)?;
-    let Some(last) = looked_at.last() else {
-        *from = 0;
+/// more may be left.
+pub(super) fn forget(db: &Connection, before: Timestamp) -> Result<bool, Error> {
+    let old = forgettable(db, before)?;
+    if old.is_empty() {
         give_back_space(db)?;
         return Ok(false);
-    };
-    if !old.is_empty() {
-        let transaction = begin(db)?;
-        let mut delete = transaction.prepare_cached("DELETE FROM entry WHERE key = ?1")?;
-        for key in &old {
-            delete.execute((key,))?;
-        }
-        drop(delete);
-        transaction.commit()?;
     }
-    *from = *last;
-    Ok(true)
+    let transaction = begin(db)?;
+    for key in &old {
+        transaction
+            .prepare_cached("DELETE FROM entry WHERE key = ?1")?
+            .execute((key,))?;
+    }
+    transaction.commit()?;
+    Ok(old.len() >= FORGET_MAX)
 }
 
-/// The keys of the next entries admitted before a moment, and of those which may go.
-fn forgettable(db: &Connection, before: Timestamp, from: i64) -> Result<(Vec<i64>, Vec<i64>), Error> {
-    let mut statement = db.prepare_cached(
-        "SELECT key, admitted_at < ?1, \
-         open = 0 AND usage_source <> 'unknown' AND coalesce(ended_at, admitted_at) < ?1 \
-         FROM entry WHERE key > ?2 ORDER BY key LIMIT ?3",
-    )?;
+fn forgettable(db: &Connection, before: Timestamp) -> Result<Vec<i64>, Error> {
     let limit = i64::try_from(FORGET_MAX).unwrap_or(i64::MAX);
-    let mut rows = statement.query((before.0, from, limit))?;
-    let (mut looked_at, mut old) = (Vec::new(), Vec::new());
-    while let Some(row) = rows.next()? {
-        let (key, admitted_before, may_go): (i64, bool, bool) =
-            (row.get(0)?, row.get(1)?, row.get(2)?);
-        if !admitted_before {
-            break;
-        }
-        looked_at.push(key);
-        if may_go {
-            old.push(key);
-        }
-    }
-    Ok((looked_at, old))
+    db.prepare_cached(
+        "SELECT key FROM entry WHERE open = 0 AND usage_source <> 'unknown' \
+         AND coalesce(ended_at, admitted_at) < ?1 ORDER BY coalesce(ended_at, admitted_at) LIMIT ?2",
+    )?
+    .query_map((before.0, limit), |row| row.get(0))?
+    .collect()
 }
 
 /// Makes the file smaller by a little, where much of it is empty.
 fn give_back_space(db: &Connection) -> Result<(), Error> {
     let number = |sql: &str| -> Result<i64, Error> { db.query_row(sql, (), |row| row.get(0)) };
-    let (free, all) = (number("PRAGMA freelist_count")?, number("PRAGMA page_count")?);
+    let (free, all) = (
+        number("PRAGMA freelist_count")?,
+        number("PRAGMA page_count")?,
+    );
     if free < SLACK_MIN || free < all / 4 {
         return Ok(());
     }
@@ -254,9 +239,10 @@ fn clear_strays(folder: &Path, own: &str) {
     };
     for file in files.flatten() {
         let name = file.file_name();
-        if let Some(run) = name.to_str().filter(|run| *run != own) {
-            owner::clear(folder, run);
-        }
+        let run = name
+            .to_str()
+            .filter(|run| *run != own && owner::is_run(run));
+        run.inspect(|run| owner::clear(folder, run));
     }
 }
 

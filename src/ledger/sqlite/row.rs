@@ -78,7 +78,9 @@ impl Line {
             },
             Err(e) => {
                 let id = &self.entry.record.request_id;
-                log::error!("ledger: the stored record of {id} cannot be read, its columns stand in: {e}");
+                log::error!(
+                    "ledger: the stored record of {id} cannot be read, its columns stand in: {e}"
+                );
                 self.entry
             }
         }
@@ -183,7 +185,8 @@ pub(super) fn find(db: &Connection, tenant: &str, id: &str) -> Result<Option<Lin
 /// Writes an entry, in place of the one of its id where there is one. One statement: it happens or it does not.
 pub(super) fn put(db: &Connection, entry: &Entry, is_new: bool) -> Result<(), Error> {
     let record = &entry.record;
-    let text = serde_json::to_string(record).map_err(|e| Error::ToSqlConversionFailure(e.into()))?;
+    let text =
+        serde_json::to_string(record).map_err(|e| Error::ToSqlConversionFailure(e.into()))?;
     let sql = if is_new { INSERT } else { UPDATE };
     db.prepare_cached(sql)?.execute(named_params! {
         ":tenant": record.tenant.as_str(),

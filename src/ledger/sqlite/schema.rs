@@ -14,9 +14,9 @@ const MIGRATIONS: &[&str] = &[FIRST];
 /// Times in microseconds since the epoch, `hour` and `day` in hours and days since it, UTC. `record` is the record as
 /// JSON; the columns beside it repeat what is filtered and summed, and are the ones believed.
 ///
-/// `entry.open` and `entry.unknown` rows are few, each found through a small index of its own. `account` holds what
-/// tenants were charged by hour of admission, and what is held and reserved; `usage` what the report shows. Both
-/// outlive the entries they sum. `owner` lists the runs that write here, `posting` what each of them did to the
+/// Entries that are open, await their bill or went wrong are few, and found through small indexes of their own.
+/// `account` holds what tenants were charged by hour of admission, and what is held and reserved; `usage` what the
+/// report shows. Both outlive the entries they sum. `owner` lists the runs that write here, `posting` what each of them did to the
 /// accounts, until all others have read it.
 const FIRST: &str = "
 CREATE TABLE entry (
@@ -49,6 +49,9 @@ CREATE UNIQUE INDEX entry_id ON entry (request_id, tenant);
 CREATE INDEX entry_tenant ON entry (tenant);
 CREATE INDEX entry_open ON entry (owner) WHERE open = 1;
 CREATE INDEX entry_unknown ON entry (tenant) WHERE open = 0 AND usage_source = 'unknown';
+CREATE INDEX entry_gone_wrong ON entry (state) WHERE open = 0 AND state <> 'COMPLETED';
+CREATE INDEX entry_forgettable ON entry (coalesce(ended_at, admitted_at))
+    WHERE open = 0 AND usage_source <> 'unknown';
 
 CREATE TABLE account (
     tenant TEXT NOT NULL,
@@ -117,7 +120,8 @@ pub(super) fn look(file: &Path, db: &Connection) -> Result<Content, LedgerError>
     let tables = number("SELECT count(*) FROM sqlite_master")?;
     let application = number("PRAGMA application_id")?;
     let version = number("PRAGMA user_version")?;
-    let refuse = |kind, cause: String| Err(LedgerError::new(file.display().to_string(), kind, cause));
+    let refuse =
+        |kind, cause: String| Err(LedgerError::new(file.display().to_string(), kind, cause));
     if application != APPLICATION_ID {
         return match tables {
             0 => Ok(Content::Nothing),

@@ -142,22 +142,27 @@ fn amounts(row: &Row<'_>, from: usize) -> Result<Amounts, Error> {
 pub(super) fn standing(db: &Connection, month: Hour) -> Result<Standing, Error> {
     let mut accounts: BTreeMap<(TenantName, Hour), Amounts> = BTreeMap::new();
     let mut total = Amounts::NONE;
-    let mut statement = db.prepare(
-        "SELECT tenant, hour, charged, held, reserved, open, unknown FROM account",
-    )?;
+    let mut statement =
+        db.prepare("SELECT tenant, hour, charged, held, reserved, open, unknown FROM account")?;
     let mut rows = statement.query(())?;
     while let Some(row) = rows.next()? {
         let read = posting(row)?;
-        let hour = if read.hour < month { Hour(0) } else { read.hour };
+        let hour = if read.hour < month {
+            Hour(0)
+        } else {
+            read.hour
+        };
         let sum = accounts.entry((read.tenant, hour)).or_default();
         *sum = sum.plus(read.amounts);
         total = total.plus(read.amounts);
     }
-    let accounts = accounts.into_iter().map(|((tenant, hour), amounts)| Posting {
-        tenant,
-        hour,
-        amounts,
-    });
+    let accounts = accounts
+        .into_iter()
+        .map(|((tenant, hour), amounts)| Posting {
+            tenant,
+            hour,
+            amounts,
+        });
     Ok(Standing {
         accounts: accounts.collect(),
         total,

@@ -27,6 +27,8 @@ struct Plan {
 /// A SQLite store that fails as planned.
 struct Faulty {
     store: SqliteStore,
+    /// Held, no commit ends.
+    gate: Arc<Mutex<()>>,
     plan: Arc<Mutex<Plan>>,
 }
 
@@ -45,11 +47,16 @@ impl Store for Faulty {
     }
 
     fn commit(&mut self, writes: &[Write], now: Timestamp) -> Result<Committed, LedgerError> {
+        drop(self.gate.lock().unwrap());
         self.fail()?;
         let bad = self.plan.lock().unwrap().id.clone();
         let is_bad = |w: &Write| bad.as_deref() == Some(w.names().1.as_str());
         if writes.iter().any(is_bad) {
-            return Err(LedgerError::new("ledger.db", Kind::Damaged, "a page is damaged"));
+            return Err(LedgerError::new(
+                "ledger.db",
+                Kind::Damaged,
+                "a page is damaged",
+            ));
         }
         let committed = self.store.commit(writes, now)?;
         if std::mem::take(&mut self.plan.lock().unwrap().in_doubt) {
@@ -78,6 +85,10 @@ impl Store for Faulty {
         self.store.forget(before)
     }
 
+    fn configure(&mut self, config: &crate::config::Ledger) {
+        self.store.configure(config);
+    }
+
     fn reopen(&mut self) -> Result<(), LedgerError> {
         self.plan.lock().unwrap().reopened += 1;
         self.store.reopen()
@@ -93,6 +104,7 @@ struct Stage {
     ledger: Ledger,
     ears: Ears,
     plan: Arc<Mutex<Plan>>,
+    gate: Arc<Mutex<()>>,
 }
 
 fn stage() -> Stage {
@@ -100,7 +112,12 @@ fn stage() -> Stage {
     let config = config(&scratch.database());
     let store = SqliteStore::start(&scratch.database(), &config, owner::fresh_run()).unwrap();
     let plan = Arc::new(Mutex::new(Plan::default()));
-    let faulty = Faulty { store, plan: plan.clone() };
+    let gate = Arc::new(Mutex::new(()));
+    let faulty = Faulty {
+        store,
+        gate: gate.clone(),
+        plan: plan.clone(),
+    };
     let ears = Ears::default();
     let observer: Box<dyn Observer + Send> = Box::new(ears.clone());
     let clockwork = Clockwork {
@@ -108,8 +125,15 @@ fn stage() -> Stage {
         farewell: Duration::from_millis(300),
         ..Clockwork::of(config.retention)
     };
-    let (ledger, _) = Ledger::on("ledger.db".into(), Box::new(faulty), observer, clockwork).unwrap();
-    Stage { scratch, ledger, ears, plan }
+    let (ledger, _) =
+        Ledger::on("ledger.db".into(), Box::new(faulty), observer, clockwork).unwrap();
+    Stage {
+        scratch,
+        ledger,
+        ears,
+        plan,
+        gate,
+    }
 }
 
 impl Stage {
@@ -128,6 +152,35 @@ impl Stage {
 }
 
 #[tokio::test]
+async fn openings_that_come_during_a_commit_share_the_next() {
+    let stage = stage();
+    let names: Vec<String> = (0..100).map(|n| format!("r{n}")).collect();
+    let mut openings: Vec<_> = names
+        .iter()
+        .map(|name| Box::pin(stage.ledger.open(opening(name))))
+        .collect();
+    let closed = stage.gate.lock().unwrap();
+    let polled = openings.iter_mut().map(|o| polled(o.as_mut()));
+    assert!(
+        polled
+            .collect::<Vec<_>>()
+            .iter()
+            .all(std::task::Poll::is_pending)
+    );
+    drop(closed);
+    for opening in openings {
+        assert_eq!(opening.await, Ok(Opened::New));
+    }
+    let commits = stage
+        .ears
+        .heard()
+        .into_iter()
+        .filter(|h| matches!(h, Heard::Committed(_)));
+    assert!(commits.count() <= 2, "{:?}", stage.ears.heard());
+    stage.ledger.close();
+}
+
+#[tokio::test]
 async fn after_a_full_disk_all_settlements_are_written_once() {
     let stage = stage();
     for n in 0..20 {
@@ -136,13 +189,19 @@ async fn after_a_full_disk_all_settlements_are_written_once() {
     }
     stage.plan(|p| p.all = Some(Kind::Full));
     for n in 0..20 {
-        stage.ledger.settle(complete(&running(&format!("r{n}"))), true);
+        stage
+            .ledger
+            .settle(complete(&running(&format!("r{n}"))), true);
     }
     until("some failures", || stage.ears.failures() > 3).await;
     stage.plan(|p| p.all = None);
     until("all to be settled", || stage.ears.state() == Some((0, 0))).await;
     assert!(stage.ears.heard().contains(&Heard::RecoveredWrites));
-    assert_eq!(stage.plan.lock().unwrap().reopened, 0, "a full disk is no reason to reopen");
+    assert_eq!(
+        stage.plan.lock().unwrap().reopened,
+        0,
+        "a full disk is no reason to reopen"
+    );
     assert_eq!(stage.charged_in_the_end(), (800, 0, 0));
 }
 
@@ -153,7 +212,10 @@ async fn a_damaged_connection_is_made_anew() {
     stage.ledger.settle(complete(&running("r")), true);
     until("some failures", || stage.ears.failures() > 2).await;
     stage.plan(|p| p.all = None);
-    until("it to be written", || stage.ears.heard().contains(&Heard::RecoveredWrites)).await;
+    until("it to be written", || {
+        stage.ears.heard().contains(&Heard::RecoveredWrites)
+    })
+    .await;
     assert!(stage.plan.lock().unwrap().reopened > 0);
     assert_eq!(stage.charged_in_the_end(), (40, 0, 0));
 }
@@ -168,7 +230,15 @@ async fn an_entry_that_cannot_be_written_does_not_hold_up_the_others() {
     let opened = stage.ledger.open(opening("d")).await;
     assert_eq!(opened, Ok(Opened::New), "{:?}", stage.ears.heard());
     for name in ["a", "b", "c"] {
-        assert!(stage.ledger.find(&acme(), &id(name)).await.unwrap().is_some(), "{name}");
+        assert!(
+            stage
+                .ledger
+                .find(&acme(), &id(name))
+                .await
+                .unwrap()
+                .is_some(),
+            "{name}"
+        );
     }
     let waiting = stage.ledger.find(&acme(), &id("bad")).await.unwrap();
     assert!(waiting.is_some(), "what is set aside is still seen");
@@ -181,7 +251,10 @@ async fn an_entry_that_cannot_be_written_does_not_hold_up_the_others() {
 async fn an_opening_that_cannot_be_written_is_told_so_and_the_others_go_on() {
     let stage = stage();
     stage.plan(|p| p.id = Some("bad".into()));
-    let (bad, good) = tokio::join!(stage.ledger.open(opening("bad")), stage.ledger.open(opening("good")));
+    let (bad, good) = tokio::join!(
+        stage.ledger.open(opening("bad")),
+        stage.ledger.open(opening("good"))
+    );
     assert!(bad.unwrap_err().to_string().contains("a page is damaged"));
     assert_eq!(good, Ok(Opened::New));
     assert_eq!(stage.ledger.open(opening("next")).await, Ok(Opened::New));
@@ -212,7 +285,10 @@ async fn a_request_served_while_the_ledger_was_down_is_booked_when_it_is_back() 
     assert!(stage.ledger.open(opening("r")).await.is_err());
     stage.ledger.settle(complete(&running("r")), true);
     stage.plan(|p| p.all = None);
-    until("it to be written", || stage.ears.heard().contains(&Heard::RecoveredWrites)).await;
+    until("it to be written", || {
+        stage.ears.heard().contains(&Heard::RecoveredWrites)
+    })
+    .await;
     assert_eq!(stage.charged_in_the_end(), (40, 0, 0));
 }
 
@@ -222,7 +298,11 @@ async fn closing_does_not_wait_for_ever_for_a_ledger_that_is_down() {
     assert_eq!(stage.ledger.open(opening("r")).await, Ok(Opened::New));
     stage.plan(|p| p.all = Some(Kind::Full));
     stage.ledger.settle(complete(&running("r")), true);
-    assert_eq!(stage.charged_in_the_end(), (0, 0, 1), "what could not be settled is held, not lost");
+    assert_eq!(
+        stage.charged_in_the_end(),
+        (0, 0, 1),
+        "what could not be settled is held, not lost"
+    );
 }
 
 #[tokio::test]
@@ -230,12 +310,21 @@ async fn a_long_outage_keeps_settlements_and_no_more() {
     let stage = stage();
     stage.plan(|p| p.all = Some(Kind::Full));
     for n in 0..50 {
-        assert!(stage.ledger.open(opening(&format!("refused-{n}"))).await.is_err());
+        assert!(
+            stage
+                .ledger
+                .open(opening(&format!("refused-{n}")))
+                .await
+                .is_err()
+        );
         stage.ledger.checkpoint(running("served"));
     }
     stage.ledger.settle(complete(&running("served")), true);
     stage.plan(|p| p.all = None);
-    until("it to be written", || stage.ears.heard().contains(&Heard::RecoveredWrites)).await;
+    until("it to be written", || {
+        stage.ears.heard().contains(&Heard::RecoveredWrites)
+    })
+    .await;
     let written: usize = stage
         .ears
         .heard()

@@ -157,20 +157,28 @@ impl Ears {
     pub fn adjustments(&self) -> Vec<Posting> {
         let adjusted = |h| match h {
             Heard::Adjusted(posting) => Some(posting),
-            Heard::Committed(_) | Heard::State(..) | Heard::Failed(_) | Heard::RecoveredWrites => None,
+            Heard::Committed(_) | Heard::State(..) | Heard::Failed(_) | Heard::RecoveredWrites => {
+                None
+            }
         };
         self.heard().into_iter().filter_map(adjusted).collect()
     }
 
     pub fn failures(&self) -> usize {
-        self.heard().iter().filter(|h| matches!(h, Heard::Failed(_))).count()
+        self.heard()
+            .iter()
+            .filter(|h| matches!(h, Heard::Failed(_)))
+            .count()
     }
 
     /// The counts of open and unknown entries, as last told.
     pub fn state(&self) -> Option<(u64, u64)> {
         let state = |h| match h {
             Heard::State(open, unknown) => Some((open, unknown)),
-            Heard::Committed(_) | Heard::Adjusted(_) | Heard::Failed(_) | Heard::RecoveredWrites => None,
+            Heard::Committed(_)
+            | Heard::Adjusted(_)
+            | Heard::Failed(_)
+            | Heard::RecoveredWrites => None,
         };
         self.heard().into_iter().filter_map(state).last()
     }
@@ -212,7 +220,16 @@ pub fn start(config: &config::Ledger) -> (Ledger, Recovered, Ears) {
 pub async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = crate::clock::instant() + Duration::from_secs(10);
     while !is_so() {
-        assert!(crate::clock::instant() < deadline, "waited in vain for {what}");
+        assert!(
+            crate::clock::instant() < deadline,
+            "waited in vain for {what}"
+        );
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+}
+
+/// What a future says when it is polled once.
+pub fn polled<F: Future>(future: std::pin::Pin<&mut F>) -> std::task::Poll<F::Output> {
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    future.poll(&mut context)
 }

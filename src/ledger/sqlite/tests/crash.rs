@@ -5,7 +5,10 @@ use super::*;
 use crate::config::OnUnknown;
 
 fn with_policy(scratch: &Scratch, policy: OnUnknown) -> config::Ledger {
-    config::Ledger { on_unknown: policy, ..config(&scratch.database()) }
+    config::Ledger {
+        on_unknown: policy,
+        ..config(&scratch.database())
+    }
 }
 
 /// One request that had generated 9 units by its last checkpoint, and the process died.
@@ -18,7 +21,10 @@ fn crashed(policy: OnUnknown) -> (Scratch, SqliteStore, Standing) {
     progress.state = State::Streaming;
     progress.generated_units = Units(9);
     write(&mut store, Write::Checkpoint(Box::new(progress)));
-    assert!(known(&mut store, "r").shown, "a streaming request counts as shown");
+    assert!(
+        known(&mut store, "r").shown,
+        "a streaming request counts as shown"
+    );
     drop(store);
     let (store, standing) = join(&config);
     (scratch, store, standing)
@@ -27,13 +33,29 @@ fn crashed(policy: OnUnknown) -> (Scratch, SqliteStore, Standing) {
 #[test]
 fn what_a_crash_leaves_is_unknown_and_held() {
     let (_scratch, mut store, standing) = crashed(OnUnknown::Hold);
-    assert_eq!(standing.total, Amounts { held: 100, unknown: 1, ..Amounts::NONE });
+    assert_eq!(
+        standing.total,
+        Amounts {
+            held: 100,
+            unknown: 1,
+            ..Amounts::NONE
+        }
+    );
     let found = known(&mut store, "r");
     let record = &found.record;
-    assert_eq!((record.state, record.ended_by), (State::Failed, Some(EndedBy::Crash)));
+    assert_eq!(
+        (record.state, record.ended_by),
+        (State::Failed, Some(EndedBy::Crash))
+    );
     assert_eq!(record.usage_source, UsageSource::Unknown);
-    assert_eq!((record.charged_units, record.generated_units), (Units(0), Units(9)));
-    assert_eq!(record.error.as_deref(), Some("the gateway stopped before the request ended"));
+    assert_eq!(
+        (record.charged_units, record.generated_units),
+        (Units(0), Units(9))
+    );
+    assert_eq!(
+        record.error.as_deref(),
+        Some("the gateway stopped before the request ended")
+    );
     assert!(record.ended_at.is_some() && found.shown);
     assert!(matches!(open_as(&mut store, 2, opening("r")), Opened::Conflict(k) if k.shown));
 }
@@ -41,15 +63,32 @@ fn what_a_crash_leaves_is_unknown_and_held() {
 #[test]
 fn what_a_crash_leaves_is_charged_as_reserved() {
     let (_scratch, mut store, standing) = crashed(OnUnknown::ChargeReserved);
-    assert_eq!(standing.total, Amounts { charged: 100, unknown: 1, ..Amounts::NONE });
+    assert_eq!(
+        standing.total,
+        Amounts {
+            charged: 100,
+            unknown: 1,
+            ..Amounts::NONE
+        }
+    );
     assert_eq!(known(&mut store, "r").record.charged_units, Units(100));
 }
 
 #[test]
 fn what_a_crash_leaves_is_charged_as_counted() {
     let (_scratch, mut store, standing) = crashed(OnUnknown::ChargeCounted);
-    assert_eq!(standing.total, Amounts { charged: 28 + 9, unknown: 1, ..Amounts::NONE });
-    assert_eq!(known(&mut store, "r").record.usage_source, UsageSource::Unknown);
+    assert_eq!(
+        standing.total,
+        Amounts {
+            charged: 28 + 9,
+            unknown: 1,
+            ..Amounts::NONE
+        }
+    );
+    assert_eq!(
+        known(&mut store, "r").record.usage_source,
+        UsageSource::Unknown
+    );
 }
 
 #[test]
@@ -84,8 +123,17 @@ fn a_clean_farewell_leaves_nothing_to_find() {
     assert_eq!(std::fs::read_dir(owners).unwrap().count(), 0);
     drop(store);
     let (store, standing) = join(&config(&scratch.database()));
-    assert_eq!(standing.total, Amounts { charged: 40, ..Amounts::NONE });
-    let runs: i64 = store.db.query_row("SELECT count(*) FROM owner", (), |r| r.get(0)).unwrap();
+    assert_eq!(
+        standing.total,
+        Amounts {
+            charged: 40,
+            ..Amounts::NONE
+        }
+    );
+    let runs: i64 = store
+        .db
+        .query_row("SELECT count(*) FROM owner", (), |r| r.get(0))
+        .unwrap();
     assert_eq!(runs, 1);
 }
 
@@ -96,7 +144,14 @@ fn what_is_left_open_at_a_farewell_is_found_crashed() {
     store.close();
     drop(store);
     let (_store, standing) = join(&config(&scratch.database()));
-    assert_eq!(standing.total, Amounts { held: 100, unknown: 1, ..Amounts::NONE });
+    assert_eq!(
+        standing.total,
+        Amounts {
+            held: 100,
+            unknown: 1,
+            ..Amounts::NONE
+        }
+    );
 }
 
 #[test]
@@ -104,12 +159,31 @@ fn a_second_process_leaves_the_entries_of_the_first_alone_and_counts_them_as_res
     let (scratch, mut first) = fresh();
     open(&mut first, "r");
     let (mut second, standing) = join(&config(&scratch.database()));
-    assert_eq!(standing.total, Amounts { reserved: 100, open: 1, ..Amounts::NONE });
+    assert_eq!(
+        standing.total,
+        Amounts {
+            reserved: 100,
+            open: 1,
+            ..Amounts::NONE
+        }
+    );
     assert_eq!(second.follow(clock::now()).unwrap(), []);
     assert!(matches!(open(&mut second, "r"), Opened::Conflict(_)));
-    assert!(matches!(settle(&mut second, complete(&running("r")), true), Applied::Broken(_)));
-    assert!(matches!(settle(&mut first, complete(&running("r")), true), Applied::Done));
-    assert_eq!(total(&second), Amounts { charged: 40, ..Amounts::NONE });
+    assert!(matches!(
+        settle(&mut second, complete(&running("r")), true),
+        Applied::Broken(_)
+    ));
+    assert!(matches!(
+        settle(&mut first, complete(&running("r")), true),
+        Applied::Done
+    ));
+    assert_eq!(
+        total(&second),
+        Amounts {
+            charged: 40,
+            ..Amounts::NONE
+        }
+    );
 }
 
 #[test]
@@ -121,12 +195,30 @@ fn each_of_two_processes_hears_what_the_other_does_to_the_accounts_and_not_what_
     open(&mut second, "s");
     let heard = |store: &mut SqliteStore| {
         let postings = store.follow(clock::now()).unwrap();
-        postings.iter().fold(Amounts::NONE, |sum, p| sum.plus(p.amounts))
+        postings
+            .iter()
+            .fold(Amounts::NONE, |sum, p| sum.plus(p.amounts))
     };
-    assert_eq!(heard(&mut second), Amounts { charged: 40, ..Amounts::NONE });
-    assert_eq!(heard(&mut first), Amounts { reserved: 100, open: 1, ..Amounts::NONE });
+    assert_eq!(
+        heard(&mut second),
+        Amounts {
+            charged: 40,
+            ..Amounts::NONE
+        }
+    );
+    assert_eq!(
+        heard(&mut first),
+        Amounts {
+            reserved: 100,
+            open: 1,
+            ..Amounts::NONE
+        }
+    );
     assert_eq!(heard(&mut second), Amounts::NONE);
-    let kept: i64 = first.db.query_row("SELECT count(*) FROM posting", (), |r| r.get(0)).unwrap();
+    let kept: i64 = first
+        .db
+        .query_row("SELECT count(*) FROM posting", (), |r| r.get(0))
+        .unwrap();
     assert_eq!(kept, 0, "what all have heard is removed");
 }
 
@@ -134,7 +226,10 @@ fn each_of_two_processes_hears_what_the_other_does_to_the_accounts_and_not_what_
 fn a_process_that_is_alone_keeps_no_list_for_others() {
     let (_scratch, mut store) = fresh();
     open(&mut store, "r");
-    let kept: i64 = store.db.query_row("SELECT count(*) FROM posting", (), |r| r.get(0)).unwrap();
+    let kept: i64 = store
+        .db
+        .query_row("SELECT count(*) FROM posting", (), |r| r.get(0))
+        .unwrap();
     assert_eq!(kept, 0);
 }
 
@@ -145,9 +240,23 @@ fn when_one_of_two_processes_dies_the_other_finds_its_entries() {
     let (mut second, _) = join(&config(&scratch.database()));
     drop(first);
     let heard = second.follow(clock::now()).unwrap();
-    let moved = heard.iter().fold(Amounts::NONE, |sum, p| sum.plus(p.amounts));
-    assert_eq!(moved, Amounts { held: 100, reserved: -100, open: -1, unknown: 1, ..Amounts::NONE });
-    assert_eq!(known(&mut second, "r").record.ended_by, Some(EndedBy::Crash));
+    let moved = heard
+        .iter()
+        .fold(Amounts::NONE, |sum, p| sum.plus(p.amounts));
+    assert_eq!(
+        moved,
+        Amounts {
+            held: 100,
+            reserved: -100,
+            open: -1,
+            unknown: 1,
+            ..Amounts::NONE
+        }
+    );
+    assert_eq!(
+        known(&mut second, "r").record.ended_by,
+        Some(EndedBy::Crash)
+    );
     assert_eq!(second.follow(clock::now()).unwrap(), []);
 }
 
@@ -158,8 +267,17 @@ fn a_process_taken_for_dead_by_mistake_still_settles_its_entry_once() {
     std::fs::remove_dir_all(owner::folder(&scratch.database())).unwrap();
     let (_second, standing) = join(&config(&scratch.database()));
     assert_eq!(standing.total.unknown, 1);
-    assert!(matches!(settle(&mut first, complete(&running("r")), true), Applied::Done));
-    assert_eq!(total(&first), Amounts { charged: 40, ..Amounts::NONE });
+    assert!(matches!(
+        settle(&mut first, complete(&running("r")), true),
+        Applied::Done
+    ));
+    assert_eq!(
+        total(&first),
+        Amounts {
+            charged: 40,
+            ..Amounts::NONE
+        }
+    );
     let mut more = complete(&running("r"));
     more.charged_units = Units(99);
     assert!(matches!(settle(&mut first, more, true), Applied::Broken(_)));
@@ -172,14 +290,24 @@ fn a_process_makes_its_lock_anew_where_somebody_removed_it() {
     std::fs::remove_dir_all(owner::folder(&scratch.database())).unwrap();
     first.follow(clock::now()).unwrap();
     let (_second, standing) = join(&config(&scratch.database()));
-    assert_eq!(standing.total, Amounts { reserved: 100, open: 1, ..Amounts::NONE });
+    assert_eq!(
+        standing.total,
+        Amounts {
+            reserved: 100,
+            open: 1,
+            ..Amounts::NONE
+        }
+    );
 }
 
 #[test]
 fn an_entry_that_is_open_without_an_owner_is_found_crashed() {
     let (scratch, mut store) = fresh();
     open(&mut store, "r");
-    store.db.execute("UPDATE entry SET owner = NULL", ()).unwrap();
+    store
+        .db
+        .execute("UPDATE entry SET owner = NULL", ())
+        .unwrap();
     drop(store);
     let (_store, standing) = join(&config(&scratch.database()));
     assert_eq!(standing.total.unknown, 1);
@@ -197,6 +325,10 @@ fn hours_before_this_month_start_as_one_sum() {
     store.close();
     drop(store);
     let (_store, standing) = join(&config(&scratch.database()));
-    let accounts: Vec<_> = standing.accounts.iter().map(|p| (p.hour, p.amounts.charged)).collect();
+    let accounts: Vec<_> = standing
+        .accounts
+        .iter()
+        .map(|p| (p.hour, p.amounts.charged))
+        .collect();
     assert_eq!(accounts, [(Hour(0), 80), (Hour::of(now), 40)]);
 }

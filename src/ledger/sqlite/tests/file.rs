@@ -12,7 +12,9 @@ fn start_on(file: &Path) -> Result<SqliteStore, LedgerError> {
 /// Starting on the file fails, says why, names the file, and leaves it as it was.
 fn refused(file: &Path, why: &str) {
     let before = std::fs::read(file).ok();
-    let error = start_on(file).err().unwrap_or_else(|| panic!("{} was taken", file.display()));
+    let error = start_on(file)
+        .err()
+        .unwrap_or_else(|| panic!("{} was taken", file.display()));
     let text = error.to_string();
     assert!(text.contains(why), "{text}");
     assert!(text.contains(&file.display().to_string()), "{text}");
@@ -22,7 +24,8 @@ fn refused(file: &Path, why: &str) {
 
 fn other_database(file: &Path) {
     let db = Connection::open(file).unwrap();
-    db.execute_batch("CREATE TABLE t (a); INSERT INTO t VALUES (randomblob(20000))").unwrap();
+    db.execute_batch("CREATE TABLE t (a); INSERT INTO t VALUES (randomblob(20000))")
+        .unwrap();
 }
 
 #[test]
@@ -57,7 +60,10 @@ fn a_newer_schema_is_refused() {
     drop(store);
     let file = scratch.database();
     let error = start_on(&file).err().unwrap().to_string();
-    assert!(error.contains("its schema is 99, this build knows up to 1"), "{error}");
+    assert!(
+        error.contains("its schema is 99, this build knows up to 1"),
+        "{error}"
+    );
     let error = SqliteBooks::to_read(&file).err().unwrap().to_string();
     assert!(error.contains("its schema is 99"), "{error}");
 }
@@ -78,11 +84,17 @@ fn a_file_that_cannot_be_written_is_refused() {
 #[test]
 fn a_reader_needs_a_ledger_that_is_there() {
     let scratch = Scratch::new();
-    let error = SqliteBooks::to_read(&scratch.database()).err().unwrap().to_string();
+    let error = SqliteBooks::to_read(&scratch.database())
+        .err()
+        .unwrap()
+        .to_string();
     assert!(error.contains("no such file"), "{error}");
     assert!(!scratch.database().exists(), "reading made a file");
     std::fs::write(scratch.database(), "").unwrap();
-    let error = SqliteBooks::to_read(&scratch.database()).err().unwrap().to_string();
+    let error = SqliteBooks::to_read(&scratch.database())
+        .err()
+        .unwrap()
+        .to_string();
     assert!(error.contains("empty"), "{error}");
 }
 
@@ -104,11 +116,20 @@ fn a_file_that_was_moved_away_in_use_is_noticed_and_made_anew() {
     open(&mut store, "r");
     std::fs::rename(scratch.database(), scratch.join("moved.db")).unwrap();
     let error = store.follow(clock::now()).unwrap_err();
-    assert!(error.asks_for_reopening() && error.to_string().contains("moved"), "{error}");
+    assert!(
+        error.asks_for_reopening() && error.to_string().contains("moved"),
+        "{error}"
+    );
     store.reopen().unwrap();
     store.probe(clock::now()).unwrap();
     settle(&mut store, complete(&running("r")), true);
-    assert_eq!(total(&store), Amounts { charged: 40, ..Amounts::NONE });
+    assert_eq!(
+        total(&store),
+        Amounts {
+            charged: 40,
+            ..Amounts::NONE
+        }
+    );
 }
 
 #[test]
@@ -116,18 +137,29 @@ fn a_commit_is_seen_by_another_connection_at_once() {
     let (scratch, mut store) = fresh();
     open(&mut store, "r");
     let other = Connection::open(scratch.database()).unwrap();
-    let state: String = other.query_row("SELECT state FROM entry", (), |r| r.get(0)).unwrap();
+    let state: String = other
+        .query_row("SELECT state FROM entry", (), |r| r.get(0))
+        .unwrap();
     assert_eq!(state, "QUEUED");
 }
 
 #[test]
 fn durability_power_syncs_each_commit() {
     let scratch = Scratch::new();
-    let power = config::Ledger { durability: Durability::Power, ..config(&scratch.database()) };
+    let power = config::Ledger {
+        durability: Durability::Power,
+        ..config(&scratch.database())
+    };
     for (config, level) in [(power, 2), (config(&scratch.join("other.db")), 1)] {
         let (store, _) = join(&config);
-        let synchronous: i64 = store.db.query_row("PRAGMA synchronous", (), |r| r.get(0)).unwrap();
-        let mode: String = store.db.query_row("PRAGMA journal_mode", (), |r| r.get(0)).unwrap();
+        let synchronous: i64 = store
+            .db
+            .query_row("PRAGMA synchronous", (), |r| r.get(0))
+            .unwrap();
+        let mode: String = store
+            .db
+            .query_row("PRAGMA journal_mode", (), |r| r.get(0))
+            .unwrap();
         assert_eq!((synchronous, mode.as_str()), (level, "wal"));
     }
 }
@@ -138,15 +170,29 @@ fn open_and_unknown_entries_are_found_through_small_indexes() {
     let plan = |sql: &str| -> String {
         let sql = format!("EXPLAIN QUERY PLAN {sql}");
         let mut statement = store.db.prepare(&sql).unwrap();
-        let rows = statement.query_map((), |row| row.get::<_, String>(3)).unwrap();
+        let rows = statement
+            .query_map((), |row| row.get::<_, String>(3))
+            .unwrap();
         rows.map(Result::unwrap).collect::<Vec<_>>().join("; ")
     };
     for (sql, index) in [
-        ("SELECT DISTINCT coalesce(owner, '') FROM entry WHERE open = 1", "entry_open"),
-        ("SELECT * FROM entry WHERE open = 1 AND owner = 'x'", "entry_open"),
-        ("SELECT * FROM entry WHERE open = 0 AND usage_source = 'unknown'", "entry_unknown"),
+        (
+            "SELECT DISTINCT coalesce(owner, '') FROM entry WHERE open = 1",
+            "entry_open",
+        ),
+        (
+            "SELECT * FROM entry WHERE open = 1 AND owner = 'x'",
+            "entry_open",
+        ),
+        (
+            "SELECT * FROM entry WHERE open = 0 AND usage_source = 'unknown'",
+            "entry_unknown",
+        ),
         ("SELECT * FROM entry WHERE request_id = 'x'", "entry_id"),
-        ("SELECT * FROM entry WHERE tenant = 'x' ORDER BY key DESC LIMIT 5", "entry_tenant"),
+        (
+            "SELECT * FROM entry WHERE tenant = 'x' ORDER BY key DESC LIMIT 5",
+            "entry_tenant",
+        ),
     ] {
         let plan = plan(sql);
         assert!(plan.contains(index), "{sql}: {plan}");
@@ -157,7 +203,10 @@ fn open_and_unknown_entries_are_found_through_small_indexes() {
 fn a_damaged_file_gives_errors_and_never_a_panic() {
     let (scratch, mut store) = fresh();
     let names: Vec<String> = (0..300).map(|i| format!("r{i}")).collect();
-    let opens: Vec<Write> = names.iter().map(|n| Write::Open(Box::new(opening(n)), 1)).collect();
+    let opens: Vec<Write> = names
+        .iter()
+        .map(|n| Write::Open(Box::new(opening(n)), 1))
+        .collect();
     store.commit(&opens, clock::now()).unwrap();
     store.close();
     drop(store);
@@ -173,7 +222,10 @@ fn a_damaged_file_gives_errors_and_never_a_panic() {
         std::fs::write(place.database(), bytes).unwrap();
         faults += usize::from(exercised(&place.database()).is_err());
     }
-    assert!(faults > pages / 2, "{faults} of {pages} damages were noticed");
+    assert!(
+        faults > pages / 2,
+        "{faults} of {pages} damages were noticed"
+    );
 }
 
 /// All that is done with a ledger, to the first error.
@@ -187,7 +239,10 @@ fn exercised(file: &Path) -> Result<(), LedgerError> {
     for name in ["r1", "new"] {
         store.find(&acme(), &id(name))?;
         store.commit(&[Write::Open(Box::new(opening(name)), 9)], clock::now())?;
-        store.commit(&[Write::Settle(Box::new(complete(&running(name))), true)], clock::now())?;
+        store.commit(
+            &[Write::Settle(Box::new(complete(&running(name))), true)],
+            clock::now(),
+        )?;
     }
     store.follow(clock::now())?;
     while store.forget(clock::now())? {}

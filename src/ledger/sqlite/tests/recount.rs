@@ -14,6 +14,12 @@ impl Dice {
         self.0 ^= self.0 << 17;
         self.0 % sides
     }
+
+    /// One of so many places.
+    fn pick(&mut self, places: usize) -> usize {
+        let sides = u64::try_from(places.max(1)).unwrap();
+        usize::try_from(self.roll(sides)).unwrap()
+    }
 }
 
 /// Two processes on one file, and what each of them has open.
@@ -48,9 +54,16 @@ impl Play {
     }
 
     fn joined(&mut self) -> (SqliteStore, Amounts) {
-        let policies = [OnUnknown::Hold, OnUnknown::ChargeReserved, OnUnknown::ChargeCounted];
-        let on_unknown = policies[self.dice.roll(3) as usize];
-        let config = config::Ledger { on_unknown, ..config(&self.scratch.database()) };
+        let policies = [
+            OnUnknown::Hold,
+            OnUnknown::ChargeReserved,
+            OnUnknown::ChargeCounted,
+        ];
+        let on_unknown = policies[self.dice.pick(3)];
+        let config = config::Ledger {
+            on_unknown,
+            ..config(&self.scratch.database())
+        };
         let (store, standing) = join(&config);
         (store, standing.total)
     }
@@ -75,7 +88,7 @@ impl Play {
 
     fn step(&mut self) {
         self.clock += i64::try_from(self.dice.roll(1_200_000_000)).unwrap();
-        let who = self.dice.roll(2) as usize;
+        let who = self.dice.pick(2);
         match self.dice.roll(20) {
             0..8 => self.open(who),
             8..14 => self.settle(who),
@@ -100,14 +113,19 @@ impl Play {
         opening.record.model = format!("m{}", self.dice.roll(2));
         self.openings += 1;
         let number = self.openings;
-        let Applied::Opened(opened) = self.write(who, Write::Open(Box::new(opening.clone()), number)) else {
+        let Applied::Opened(opened) =
+            self.write(who, Write::Open(Box::new(opening.clone()), number))
+        else {
             panic!("an opening gives an answer");
         };
         match opened {
             Opened::New => self.running[who].push(opening.record),
             Opened::Reopened(before) => {
                 let charged_units = before.charged_units;
-                self.running[who].push(Record { charged_units, ..opening.record });
+                self.running[who].push(Record {
+                    charged_units,
+                    ..opening.record
+                });
             }
             Opened::Conflict(_) => {}
         }
@@ -115,31 +133,46 @@ impl Play {
 
     fn some_running(&mut self, who: usize) -> Option<Record> {
         let count = self.running[who].len();
-        let at = self.dice.roll(count.max(1) as u64) as usize;
+        let at = self.dice.pick(count);
         (count > 0).then(|| self.running[who].swap_remove(at))
     }
 
     fn settle(&mut self, who: usize) {
-        let Some(record) = self.some_running(who) else { return };
+        let Some(record) = self.some_running(who) else {
+            return;
+        };
         let (record, shown) = match self.dice.roll(4) {
             0 => (failed(&record, record.charged_units.0), false),
             1 => (failed(&record, record.charged_units.0 + 11), false),
-            2 => (Record { usage_source: UsageSource::Unknown, ..failed(&record, record.charged_units.0 + 5) }, true),
+            2 => (
+                Record {
+                    usage_source: UsageSource::Unknown,
+                    ..failed(&record, record.charged_units.0 + 5)
+                },
+                true,
+            ),
             _ => (complete(&record), true),
         };
         assert!(matches!(self.put(who, record, shown), Applied::Done));
     }
 
     fn settle_twice(&mut self, who: usize) {
-        let Some(record) = self.some_running(who) else { return };
+        let Some(record) = self.some_running(who) else {
+            return;
+        };
         let done = complete(&record);
         self.put(who, done.clone(), true);
-        let more = Record { charged_units: Units(9999), ..done };
+        let more = Record {
+            charged_units: Units(9999),
+            ..done
+        };
         assert!(matches!(self.put(1 - who, more, true), Applied::Broken(_)));
     }
 
     fn checkpoint(&mut self, who: usize) {
-        let Some(mut record) = self.some_running(who) else { return };
+        let Some(mut record) = self.some_running(who) else {
+            return;
+        };
         record.generated_units = Units(self.dice.roll(50));
         self.write(who, Write::Checkpoint(Box::new(record.clone())));
         self.running[who].push(record);
@@ -153,9 +186,17 @@ impl Play {
 
     fn bill(&mut self) {
         let bill: Vec<BillLine> = (0..5)
-            .map(|line| BillLine { line, tenant: None, id: id(&self.name()), units: Units(self.dice.roll(200)) })
+            .map(|line| BillLine {
+                line,
+                tenant: None,
+                id: id(&self.name()),
+                units: Units(self.dice.roll(200)),
+            })
             .collect();
-        SqliteBooks::to_reconcile(&self.scratch.database()).unwrap().reconcile(&bill, false).unwrap();
+        SqliteBooks::to_reconcile(&self.scratch.database())
+            .unwrap()
+            .reconcile(&bill, false)
+            .unwrap();
     }
 
     fn die(&mut self, who: usize) {
@@ -186,16 +227,23 @@ impl Play {
             })
             .unwrap()
         };
-        let accounts = row("SELECT sum(charged), sum(held), sum(reserved), sum(open), sum(unknown) FROM account");
+        let accounts = row(
+            "SELECT sum(charged), sum(held), sum(reserved), sum(open), sum(unknown) FROM account",
+        );
         let entries = row(
             "SELECT sum(charged_units), sum(held_units), sum(open * reserved_units), sum(open), \
              sum(open = 0 AND usage_source = 'unknown') FROM entry",
         );
-        assert_eq!(accounts, entries, "seed {seed}: accounts and entries differ");
+        assert_eq!(
+            accounts, entries,
+            "seed {seed}: accounts and entries differ"
+        );
         let grouped = |sql: &str| -> BTreeMap<(i64, String), Vec<i64>> {
             let mut statement = db.prepare(sql).unwrap();
             let rows = statement.query_map((), |row| {
-                let sums = (2..7).map(|i| row.get(i)).collect::<Result<Vec<i64>, _>>()?;
+                let sums = (2..7)
+                    .map(|i| row.get(i))
+                    .collect::<Result<Vec<i64>, _>>()?;
                 Ok(((row.get(0)?, row.get(1)?), sums))
             });
             rows.unwrap()
@@ -203,16 +251,25 @@ impl Play {
                 .filter(|(_, sums)| sums.iter().any(|s| *s != 0))
                 .collect()
         };
-        let usage = grouped("SELECT day, model, requests, failed, unknown, generated_units, charged_units FROM usage");
+        let usage = grouped(
+            "SELECT day, model, requests, failed, unknown, generated_units, charged_units FROM usage",
+        );
         let recount = grouped(
             "SELECT admitted_at / 86400000000, model, sum(open = 0), sum(state = 'FAILED'), \
              sum(open = 0 AND usage_source = 'unknown'), sum((1 - open) * generated_units), sum(charged_units) \
              FROM entry GROUP BY 1, 2",
         );
-        assert_eq!(usage, recount, "seed {seed}: the report and the entries differ");
-        let astray = row("SELECT count(*) FROM account WHERE held < 0 OR reserved < 0 OR open < 0 OR unknown < 0");
+        assert_eq!(
+            usage, recount,
+            "seed {seed}: the report and the entries differ"
+        );
+        let astray = row(
+            "SELECT count(*) FROM account WHERE held < 0 OR reserved < 0 OR open < 0 OR unknown < 0",
+        );
         assert_eq!(astray, [0], "seed {seed}: an hour has less than nothing");
-        let mended: String = db.query_row("PRAGMA quick_check", (), |row| row.get(0)).unwrap();
+        let mended: String = db
+            .query_row("PRAGMA quick_check", (), |row| row.get(0))
+            .unwrap();
         assert_eq!(mended, "ok");
     }
 }

@@ -3,12 +3,14 @@
 //! Bytes pass as they came. Left out are only the usage chunk that the client did not ask for and what is torn; a
 //! native answer is written anew from the chat stream's events.
 
-use super::call::Call;
-use super::errors::{Fault, stream_event};
-use super::meter::{Meter, Seen, Totals};
-use super::native::{About, CONVERTED_MAX, Writer};
+mod stream;
+
+use self::stream::Stream;
+use crate::api::Call;
+use crate::api::errors::{Fault, stream_event};
+use crate::api::meter::{Meter, Totals};
+use crate::api::native::{About, CONVERTED_MAX, Writer};
 use crate::config::LineEnds;
-use crate::sse::{Event, HELD_MAX, Oversize, Scanner, Sink, ToLf, Verdict};
 use bytes::Bytes;
 
 /// What the upstream's `Content-Type` says the body is.
@@ -60,26 +62,12 @@ enum Body {
     Dropped,
 }
 
-#[derive(Debug)]
-struct Stream {
-    scanner: Scanner,
-    to_lf: Option<ToLf>,
-    native: Option<Writer>,
-    /// An event was too large to be converted.
-    lost: bool,
-}
-
 impl Answer {
     /// The answer of a call whose bytes pass.
     pub fn new(call: Call, shape: Shape, options: AnswerOptions) -> Answer {
         let body = match shape {
             Shape::Whole => Body::Whole,
-            Shape::Events => Body::Events(Box::new(Stream {
-                scanner: Scanner::new(HELD_MAX, Oversize::Pass),
-                to_lf: (options.line_ends == LineEnds::Lf).then(ToLf::default),
-                native: None,
-                lost: false,
-            })),
+            Shape::Events => Body::Events(Box::new(Stream::passing(options.line_ends))),
         };
         Answer::of(call, options, body)
     }
@@ -89,12 +77,7 @@ impl Answer {
         let writer = Writer::new(about);
         let body = match shape {
             Shape::Whole => Body::Kept(Vec::new(), Box::new(writer)),
-            Shape::Events => Body::Events(Box::new(Stream {
-                scanner: Scanner::new(CONVERTED_MAX, Oversize::Hide),
-                to_lf: None,
-                native: Some(writer),
-                lost: false,
-            })),
+            Shape::Events => Body::Events(Box::new(Stream::converted(writer))),
         };
         Answer::of(Call::Native, options, body)
     }
@@ -114,7 +97,7 @@ impl Answer {
         match &mut self.body {
             Body::Events(stream) => {
                 let fed = stream.feed(&chunk, &mut self.meter, self.options.hide_usage);
-                self.shown |= fed.content > 0 || stream.scanner.mid_event_shown();
+                self.shown |= fed.content > 0 || stream.mid_event_shown();
                 fed
             }
             Body::Whole => {
@@ -164,7 +147,7 @@ impl Answer {
     /// then is a request complete.
     pub fn ended(&self) -> bool {
         match &self.body {
-            Body::Events(stream) => self.meter.ended() && !stream.lost,
+            Body::Events(stream) => self.meter.ended() && !stream.lost(),
             Body::Whole => self.meter.ended(),
             Body::Kept(..) => false,
             Body::Dropped => self.shown && self.meter.ended(),
@@ -174,7 +157,7 @@ impl Answer {
     /// The upstream's own error, in its words, where one came in the answer.
     pub fn failure(&self) -> Option<&str> {
         match &self.body {
-            Body::Events(stream) if stream.lost => Some("an event is too large to be converted"),
+            Body::Events(stream) if stream.lost() => Some("an event is too large to be converted"),
             Body::Dropped if !self.shown => Some("the answer is too large to be converted"),
             Body::Events(_) | Body::Whole | Body::Kept(..) | Body::Dropped => self.meter.failure(),
         }
@@ -187,18 +170,16 @@ impl Answer {
 
     /// A heartbeat may be written now: between two events as the client has them, no LF owed, the end not yet sent.
     pub fn heartbeat_fits(&self) -> bool {
-        let Body::Events(stream) = &self.body else {
-            return false;
-        };
-        let as_they_came = stream.to_lf.is_none() && stream.native.is_none();
-        let owes_lf = as_they_came && stream.scanner.may_owe_lf();
-        !(self.meter.ended() || stream.scanner.mid_event_shown() || owes_lf)
+        match &self.body {
+            Body::Events(stream) => !self.meter.ended() && stream.is_between_events(),
+            Body::Whole | Body::Kept(..) | Body::Dropped => false,
+        }
     }
 
     /// The client was sent a heartbeat, which the stream's own first byte will follow.
     pub fn heartbeat_sent(&mut self) {
         if let Body::Events(stream) = &mut self.body {
-            stream.scanner.other_bytes_sent();
+            stream.other_bytes_sent();
         }
     }
 
@@ -216,134 +197,12 @@ impl Answer {
     /// then the API's own error event.
     pub fn error_event(&mut self, fault: &Fault<'_>) -> Bytes {
         let api = self.call.api();
-        let Body::Events(stream) = &mut self.body else {
-            return stream_event(api, fault, 1);
-        };
-        if let Some(writer) = &mut stream.native {
-            return Bytes::from(writer.failed(fault));
-        }
-        let event = stream_event(api, fault, 1);
-        match stream.scanner.closing() {
-            b"" => event,
-            closing => Bytes::from([closing, event.as_ref()].concat()),
+        match &mut self.body {
+            Body::Events(stream) => stream.error_event(api, fault),
+            Body::Whole | Body::Kept(..) | Body::Dropped => stream_event(api, fault, 1),
         }
     }
 }
 
-impl Stream {
-    fn feed(&mut self, chunk: &Bytes, meter: &mut Meter, hide_usage: bool) -> Fed {
-        let mut judge = Judge {
-            meter,
-            hide_usage,
-            native: self.native.as_mut(),
-            lost: &mut self.lost,
-            events: 0,
-            content: 0,
-        };
-        let bytes = self.scanner.feed(chunk, &mut judge);
-        Fed {
-            events: judge.events,
-            content: judge.content,
-            bytes: self.written(bytes),
-        }
-    }
-
-    fn finish(&mut self, meter: &mut Meter) -> Fed {
-        if let Some(event) = self.scanner.large_event() {
-            // Shown in part already; the end of a stream may lack its blank line.
-            let seen = meter.event_ends(event.name);
-            return Fed {
-                events: 1,
-                content: u32::from(seen.content && seen.end),
-                bytes: Bytes::new(),
-            };
-        }
-        if self.scanner.tail().is_empty() {
-            return Fed::default();
-        }
-        if !meter.ended() {
-            let mut trial = meter.clone();
-            let event = self.scanner.tail_event();
-            if !trial.event(&event).end {
-                return Fed::default();
-            }
-            *meter = trial;
-            if let Some(writer) = &mut self.native {
-                writer.complete(&meter.totals());
-            }
-        }
-        let tail = self.scanner.take_tail();
-        Fed {
-            events: 1,
-            content: 0,
-            bytes: self.written(tail),
-        }
-    }
-
-    /// The bytes as the client gets them.
-    fn written(&mut self, bytes: Bytes) -> Bytes {
-        if let Some(writer) = &mut self.native {
-            return Bytes::from(writer.take());
-        }
-        match &mut self.to_lf {
-            None => bytes,
-            Some(to_lf) => to_lf.apply(bytes),
-        }
-    }
-}
-
-/// Reads the events of one read and says which pass.
-struct Judge<'a> {
-    meter: &'a mut Meter,
-    hide_usage: bool,
-    native: Option<&'a mut Writer>,
-    lost: &'a mut bool,
-    events: u32,
-    content: u32,
-}
-
-impl Judge<'_> {
-    fn count(&mut self, seen: Seen) -> Verdict {
-        self.events += 1;
-        self.content += u32::from(seen.content);
-        if self.native.is_some() || (self.hide_usage && seen.usage_only) {
-            Verdict::Hide
-        } else {
-            Verdict::Pass
-        }
-    }
-}
-
-impl Sink for Judge<'_> {
-    fn event(&mut self, event: &Event<'_>) -> Verdict {
-        let Some(data) = event.data else {
-            return if self.native.is_some() {
-                Verdict::Hide
-            } else {
-                Verdict::Pass
-            };
-        };
-        let seen = self.meter.event(event);
-        if let Some(writer) = &mut self.native {
-            if seen.end {
-                writer.complete(&self.meter.totals());
-            } else if !seen.error {
-                writer.chunk(data, seen.content);
-            }
-        }
-        self.count(seen)
-    }
-
-    fn data_piece(&mut self, piece: &[u8]) {
-        self.meter.piece(piece);
-    }
-
-    fn data_end(&mut self, event: &Event<'_>) {
-        if event.data.is_none() {
-            return;
-        }
-        let seen = self.meter.event_ends(event.name);
-        *self.lost |= self.native.is_some();
-        self.count(seen);
-    }
-}
+#[cfg(test)]
+mod tests;
