@@ -3,7 +3,7 @@
 use crate::clock::Timestamp;
 use crate::config::Period;
 use serde::{Deserialize, Serialize};
-use time::{Month, OffsetDateTime};
+use time::OffsetDateTime;
 
 /// An hour since the Unix epoch. Charges are summed by the hour their request was admitted in, so that every period
 /// of a budget is a range of hours.
@@ -51,7 +51,7 @@ impl Hour {
 }
 
 fn start_of_month(t: OffsetDateTime) -> Hour {
-    time::Date::from_calendar_date(t.year(), Month::from(t.month()), 1)
+    time::Date::from_calendar_date(t.year(), t.month(), 1)
         .map(|d| Hour(d.midnight().assume_utc().unix_timestamp().div_euclid(3600)))
         .unwrap_or_default()
 }

@@ -217,7 +217,9 @@ impl Exchange {
         };
         self.release(match self.upstream {
             UpstreamEnd::None => UpstreamEnd::None,
-            _ => UpstreamEnd::Aborted,
+            UpstreamEnd::Complete | UpstreamEnd::Aborted | UpstreamEnd::Error => {
+                UpstreamEnd::Aborted
+            }
         });
         let (record, before) = self.close(ending, &lease);
         let charge = record.charged_units.minus(self.charged_before);

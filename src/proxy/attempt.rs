@@ -305,9 +305,10 @@ async fn head(session: &mut Session, ctx: &mut Ctx, mut upstream: Upstream) -> T
             Ok(upstream)
         }
         Ok(Some(Err(e))) => {
-            let why = match e.etype() {
-                ErrorType::ConnectionClosed => "the upstream closed the connection without an answer".to_owned(),
-                _ => wait::broken(&e),
+            let why = if matches!(e.etype(), ErrorType::ConnectionClosed) {
+                "the upstream closed the connection without an answer"
+            } else {
+                wait::broken(&e)
             };
             log::warn!("{}: no answer from the upstream: {e}", ctx.request_id);
             Err(Failure::sent(Fate::broken(why)))

@@ -260,12 +260,10 @@ impl Pump<'_> {
                 exchange.release(UpstreamEnd::Complete);
             }
             self.pace.close_within(CLOSE_WAIT);
-        } else if let Some(upstream) = &mut self.upstream {
-            if upstream.is_done() {
-                if let Some(exchange) = &mut ctx.exchange {
-                    exchange.release(UpstreamEnd::Complete);
-                }
-            }
+        } else if self.upstream.as_mut().is_some_and(Upstream::is_done)
+            && let Some(exchange) = &mut ctx.exchange
+        {
+            exchange.release(UpstreamEnd::Complete);
         }
         let bytes = body.filter(|b| !b.is_empty());
         if (bytes.is_some() || end) && !Self::begin(session, ctx).await {

@@ -60,9 +60,11 @@ fn note(ctx: &mut Ctx, header: &ResponseHeader) {
         line_ends: rules.stream.line_ends,
         bytes_per_unit: rules.bytes_per_unit,
     };
-    relay.answer = Some(match relay.request.call {
-        Call::Native => Answer::native(shape, options, about(exchange)),
-        call => Answer::new(call, shape, options),
+    let call = relay.request.call;
+    relay.answer = Some(if call == Call::Native {
+        Answer::native(shape, options, about(exchange))
+    } else {
+        Answer::new(call, shape, options)
     });
 }
 

@@ -41,7 +41,7 @@ pub async fn turn(
         data = read => match data {
             Ok(Some(chunk)) => Turn::Data(chunk),
             Ok(None) => Turn::End,
-            Err(e) => Turn::Broken(broken(&e)),
+            Err(e) => Turn::Broken(broken(&e).to_owned()),
         },
         () = client_gone(session) => Turn::ClientGone,
         due = pace.due() => Turn::Due(due),
@@ -71,16 +71,30 @@ async fn client_gone(session: &mut Session) {
 }
 
 /// An upstream's error in words that name no address.
-pub fn broken(error: &pingora_core::Error) -> String {
+pub fn broken(error: &pingora_core::Error) -> &'static str {
     use pingora_core::ErrorType as E;
-    let what = match error.etype() {
-        E::ConnectionClosed => "the upstream closed the connection in the middle of its answer",
-        E::ReadError => "the connection to the upstream broke in the middle of its answer",
-        E::ReadTimedout => "the upstream stopped sending",
-        E::InvalidHTTPHeader => "the upstream's answer has a head that is not HTTP",
+    const KNOWN: &[(E, &str)] = &[
+        (
+            E::ConnectionClosed,
+            "the upstream closed the connection in the middle of its answer",
+        ),
+        (
+            E::ReadError,
+            "the connection to the upstream broke in the middle of its answer",
+        ),
+        (E::ReadTimedout, "the upstream stopped sending"),
+        (
+            E::InvalidHTTPHeader,
+            "the upstream's answer has a head that is not HTTP",
+        ),
         // declared by Pingora's body reader, for itself
-        E::Custom("InvalidChunk") => "the upstream's answer is not framed as HTTP says",
-        _ => "the upstream's answer broke off",
-    };
-    what.to_owned()
+        (
+            E::Custom("InvalidChunk"),
+            "the upstream's answer is not framed as HTTP says",
+        ),
+    ];
+    KNOWN
+        .iter()
+        .find(|(kind, _)| kind == error.etype())
+        .map_or("the upstream's answer broke off", |(_, words)| words)
 }

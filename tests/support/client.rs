@@ -294,6 +294,12 @@ impl Stream {
         Ok(self.body.clone())
     }
 
+    /// Reads one more piece of the body, whatever it is; false at its proper end.
+    pub fn try_more(&mut self) -> Result<bool, Broken> {
+        let end = Instant::now() + self.patience;
+        self.read_more(end)
+    }
+
     /// The whole answer.
     #[track_caller]
     pub fn answer(mut self) -> Answer {

@@ -23,13 +23,13 @@ fn demo(scratch: &Scratch) -> (Process, String) {
     (process, output)
 }
 
-/// What stands between two marks.
+/// What follows a mark, as far as its characters are of a kind.
 #[track_caller]
-fn between<'a>(text: &'a str, from: &str, to: &[char]) -> &'a str {
+fn after(text: &str, mark: &str, kind: impl Fn(char) -> bool) -> String {
     let (_, rest) = text
-        .split_once(from)
-        .unwrap_or_else(|| panic!("no {from:?}: {text}"));
-    rest.split(to).next().unwrap_or_default()
+        .split_once(mark)
+        .unwrap_or_else(|| panic!("no {mark:?}: {text}"));
+    rest.chars().take_while(|c| kind(*c)).collect()
 }
 
 #[test]
@@ -53,12 +53,13 @@ fn its_first_line_needs_no_key_and_the_others_carry_one_that_works() {
     let (_process, output) = demo(&scratch);
     let first = output.lines().find(|line| line.contains("curl")).unwrap();
     assert!(!first.contains("Bearer"), "{first}");
+    let in_a_name = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let addr = format!(
         "127.0.0.1:{}",
-        between(&output, "127.0.0.1:", &['/', ' ', '\'', '"'])
+        after(first, "127.0.0.1:", |c| c.is_ascii_digit())
     );
-    let key = between(&output, "Bearer ", &['\'', '"', ' ', '\n']).to_owned();
-    let model = between(&output.replace(' ', ""), "\"model\":\"", &['"']).to_owned();
+    let key = after(&output, "Bearer ", in_a_name);
+    let model = after(&output.replace(' ', ""), "\"model\":\"", in_a_name);
     wait::until("the demo's gateway to listen", || {
         std::net::TcpStream::connect(&addr)
             .map(drop)

@@ -122,6 +122,7 @@ fn bad_members() -> Vec<Case> {
             chat().set("max_completion_tokens", u64::MAX),
         ),
         ("a stream that is no boolean", chat().set("stream", "yes")),
+        ("a stream that is null", chat().set("stream", Value::Null)),
     ]
 }
 
@@ -182,7 +183,6 @@ fn what_is_odd_but_allowed_runs() {
         whole_chat().set("max_tokens", Value::Null),
         whole_chat().set("max_tokens", 1_000_000_000),
         whole_chat().set("max_completion_tokens", 5),
-        whole_chat().set("stream", Value::Null),
         whole_chat().set("stream", false),
         whole_chat().set("x_unknown", json!({"a": [1, 2]})),
         whole_chat().id(&"a".repeat(128)),

@@ -197,8 +197,9 @@ fn a_slot_is_held_until_the_last_byte_and_not_only_until_the_headers() {
         .backend(engine.addr())
         .tenant("max_streams = 1")
         .start();
-    let mut stream = gateway.send(&chat().without("stream").id("half-1"));
-    assert_eq!(stream.status(), 200);
+    let stream = gateway.send(&chat().without("stream").id("half-1"));
+    engine.held(0);
+    gateway.reaches("half-1", "STREAMING");
     gateway
         .answer(&chat())
         .must_refuse(429, "tenant_slots_full");

@@ -182,6 +182,24 @@ fn a_non_stream_answer_arrives_whole_with_the_upstreams_content_type() {
 }
 
 #[test]
+fn a_non_stream_answer_passes_as_it_is_read_and_not_only_at_its_end() {
+    let engine = Engine::scripted(|call| {
+        let headers = [
+            ("Content-Type", "application/json"),
+            ("Content-Length", "1000"),
+        ];
+        call.head_with(200, &headers)?;
+        call.raw(b"{\"half\": ")?;
+        call.hold()
+    });
+    let gateway = Gateway::before(&engine);
+    let mut stream = gateway.send(&whole_chat());
+    assert_eq!(stream.status(), 200);
+    assert!(stream.try_more().is_ok(), "{stream:?}");
+    assert_eq!(stream.body(), b"{\"half\": ");
+}
+
+#[test]
 fn an_upstream_that_cannot_be_reached_is_502_in_the_contracts_json() {
     let nobody = ports::free_addr();
     let gateway = Gateway::builder().backend(&nobody).start();

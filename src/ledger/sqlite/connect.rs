@@ -36,7 +36,6 @@ pub(super) fn writer(file: &Path, durability: Durability) -> Result<Connection, 
     use_wal(file, &db)?;
     set_durability(file, &db, durability)?;
     set(file, &db, "journal_size_limit", WAL_SIZE_MAX)?;
-    set(file, &db, "wal_autocheckpoint", 10000i64)?;
     set(file, &db, "cache_size", -CACHE_KIB)?;
     db.set_prepared_statement_cache_capacity(64);
     schema::migrate(file, &mut db)?;
