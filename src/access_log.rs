@@ -74,7 +74,13 @@ impl AccessLog {
     }
 
     /// Any other answer: a refusal with its code, a record, a list.
-    pub fn answered(&self, wire: &Wire, request_id: &str, tenant: Option<&str>, code: Option<&str>) {
+    pub fn answered(
+        &self,
+        wire: &Wire,
+        request_id: &str,
+        tenant: Option<&str>,
+        code: Option<&str>,
+    ) {
         self.write(wire, code, None, Who::Other { request_id, tenant });
     }
 
@@ -132,13 +138,14 @@ fn combined(wire: &Wire, path: &str) -> String {
 
 /// As nginx does: quotes, backslashes and whatever is not printable ASCII become `\xHH`.
 fn escaped(text: &str) -> String {
-    text.bytes().fold(String::with_capacity(text.len()), |mut out, b| {
-        match b {
-            b'"' | b'\\' | 0..=0x1f | 0x7f..=0xff => out.push_str(&format!("\\x{b:02X}")),
-            _ => out.push(char::from(b)),
-        }
-        out
-    })
+    text.bytes()
+        .fold(String::with_capacity(text.len()), |mut out, b| {
+            match b {
+                b'"' | b'\\' | 0..=0x1f | 0x7f..=0xff => out.push_str(&format!("\\x{b:02X}")),
+                _ => out.push(char::from(b)),
+            }
+            out
+        })
 }
 
 #[cfg(test)]
@@ -156,7 +163,10 @@ mod tests {
             ..Wire::default()
         };
         let line = combined(&wire, &wire.path);
-        assert!(line.contains(r#""GET /a\x22\x0A1.2.3.4 - - HTTP/1.1" 404 0 "-" "-""#), "{line}");
+        assert!(
+            line.contains(r#""GET /a\x22\x0A1.2.3.4 - - HTTP/1.1" 404 0 "-" "-""#),
+            "{line}"
+        );
     }
 
     #[test]

@@ -150,7 +150,11 @@ fn signal(config: &Config, word: &str) -> u8 {
     let number = match word {
         "quit" => libc::SIGQUIT,
         "stop" => libc::SIGINT,
-        _ => return usage(&format!("-s {word} is not in this build; it takes quit or stop")),
+        _ => {
+            return usage(&format!(
+                "-s {word} is not in this build; it takes quit or stop"
+            ));
+        }
     };
     report(crate::ops::signal_running(&config.server.pid_file, number))
 }

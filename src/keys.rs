@@ -44,7 +44,10 @@ mod tests {
         let args = ["new", "--tenant", "acme"].map(str::to_owned);
         let text = new_key(&args).unwrap();
         let key = text.lines().next().unwrap();
-        assert!(text.contains(&hex(&Sha256::digest(key.as_bytes()))), "{text}");
+        assert!(
+            text.contains(&hex(&Sha256::digest(key.as_bytes()))),
+            "{text}"
+        );
         assert_ne!(text, new_key(&args).unwrap());
     }
 

@@ -64,8 +64,7 @@ impl Slots {
 
     /// Changes the bound. Slots already taken stay taken, also over a smaller bound.
     pub fn set_max(&self, max: Option<usize>) {
-        self.max
-            .store(max.unwrap_or(usize::MAX), Ordering::Relaxed);
+        self.max.store(max.unwrap_or(usize::MAX), Ordering::Relaxed);
     }
 
     /// How long it takes, by the last returns, until the next slot comes free.

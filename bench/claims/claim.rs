@@ -60,7 +60,7 @@ impl Claim {
         }
     }
 
-    /// A figure as it is, with what stands beside it.
+    /// A figure as it is, and what stands beside it.
     pub fn reads(self, value: f64, parts: &[(&'static str, f64)]) -> Reading {
         Reading {
             claim: self,
@@ -77,8 +77,6 @@ impl Claim {
         )
     }
 }
-
-pub const GATEWAY: &str = "gateway";
 
 pub fn ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3

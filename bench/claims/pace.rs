@@ -1,6 +1,6 @@
 //! When tokens arrive: the first one, and the longest gap between two.
 
-use crate::claim::{Claim, GATEWAY, Reading, median, ms};
+use crate::claim::{Claim, Reading, median, ms};
 use crate::ground::{Ground, TOKENS, long_chat};
 use crate::support::client::Stream;
 use std::time::{Duration, Instant};
@@ -39,13 +39,10 @@ pub fn measure(ground: &Ground) -> Vec<Reading> {
     let whole = pace_of(&ground.buffers_all);
     let lumps = pace_of(&ground.never_flushes);
     vec![
-        FIRST.over_direct(GATEWAY, gateway.first, direct.first),
-        GAP.over_direct(GATEWAY, gateway.gap, direct.gap),
-        WHOLE.over_direct("relay", whole.first, direct.first),
-        LUMPS.reads(
-            lumps.gap,
-            &[("relay", lumps.gap), ("without a proxy", direct.gap)],
-        ),
+        FIRST.over_direct("through the gateway", gateway.first, direct.first),
+        GAP.over_direct("through the gateway", gateway.gap, direct.gap),
+        WHOLE.over_direct("through the relay", whole.first, direct.first),
+        LUMPS.reads(lumps.gap, &[("without a proxy", direct.gap)]),
     ]
 }
 

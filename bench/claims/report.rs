@@ -124,16 +124,24 @@ impl Line {
         let parts: serde_json::Map<String, Value> = self
             .parts
             .iter()
-            .map(|(name, values)| ((*name).to_owned(), json!(values)))
+            .map(|(name, values)| ((*name).to_owned(), json!(rounded(values))))
             .collect();
         json!({
             "claim": self.claim.name,
             "unit": self.claim.unit,
             "bar": {kind: limit},
-            "rounds": self.values,
+            "rounds": rounded(&self.values),
             "parts": parts,
-            "median": self.median(),
+            "median": rounded(&[self.median()])[0],
             "holds": self.claim.bar.holds(self.median()),
         })
     }
+}
+
+/// To a thousandth: what is behind it is noise.
+fn rounded(values: &[f64]) -> Vec<f64> {
+    values
+        .iter()
+        .map(|value| (value * 1e3).round() / 1e3)
+        .collect()
 }

@@ -117,7 +117,10 @@ impl AdminApp {
     }
 }
 
-#[allow(clippy::cast_precision_loss, reason = "counts of slots lie far below it")]
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "counts of slots lie far below it"
+)]
 fn float(n: usize) -> f64 {
     n as f64
 }

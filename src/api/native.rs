@@ -7,8 +7,11 @@ use crate::exchange::Api;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Bytes of a whole answer, or of one event, that are converted; a larger one is not.
-pub const CONVERTED_MAX: usize = 8 * 1024 * 1024;
+/// Bytes of an event that is converted; a larger one is not.
+pub(super) const EVENT_MAX: usize = 1024 * 1024;
+
+/// Bytes of a whole answer that is converted; a larger one is not.
+pub(super) const BODY_MAX: usize = 8 * 1024 * 1024;
 
 /// What the events say of the request itself.
 #[derive(Clone, Debug)]
@@ -81,6 +84,9 @@ impl Writer {
 
     /// A chunk of the chat stream; `content`: it holds output.
     pub fn chunk(&mut self, data: &[u8], content: bool) {
+        if self.completed {
+            return;
+        }
         self.start();
         let Ok(chunk) = serde_json::from_slice::<Value>(data) else {
             return;

@@ -36,9 +36,7 @@ impl Member {
     /// Whether nothing speaks against trying it.
     pub fn is_up(&self) -> bool {
         self.failures.load(Ordering::Relaxed) == 0
-            || self
-                .paused()
-                .is_none_or(|until| until <= clock::instant())
+            || self.paused().is_none_or(|until| until <= clock::instant())
     }
 
     /// It could not be reached: pass it over for a while.

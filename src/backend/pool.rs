@@ -170,7 +170,9 @@ mod tests {
     #[tokio::test]
     async fn round_robin_takes_turns() {
         let pool = pool("round_robin", TWO).await;
-        let ports: Vec<_> = (0..4).map(|_| pool.pick(&[]).unwrap().addr.port()).collect();
+        let ports: Vec<_> = (0..4)
+            .map(|_| pool.pick(&[]).unwrap().addr.port())
+            .collect();
         assert_eq!(ports.iter().filter(|p| **p == 1).count(), 2, "{ports:?}");
     }
 

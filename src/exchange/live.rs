@@ -69,9 +69,9 @@ impl Live {
 
     /// The first reason given stands.
     fn ask(&self, reason: u8) {
-        let first =
-            self.stop
-                .compare_exchange(NONE, reason, Ordering::AcqRel, Ordering::Acquire);
+        let first = self
+            .stop
+            .compare_exchange(NONE, reason, Ordering::AcqRel, Ordering::Acquire);
         if first.is_ok() {
             self.stopped.notify_one();
         }

@@ -14,13 +14,19 @@ use crate::metrics::Metrics;
 use crate::slots::Slot;
 use crate::tenant::{Reserved, Tenant};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// What every exchange reports to.
 pub struct Services {
     pub ledger: Ledger,
     pub metrics: Arc<Metrics>,
     pub access_log: AccessLog,
+    /// The ledger is told of a running request's figures now and then: after a crash they are charged.
+    pub checkpoints: bool,
 }
+
+/// The time between two checkpoints of one request.
+const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
 
 /// What admission took for a request, handed over whole.
 pub struct Admission {
@@ -50,6 +56,7 @@ pub struct Exchange {
     usage: Usage,
     charged_before: Units,
     upstream: UpstreamEnd,
+    checked_at: Instant,
     /// What the access line says of the HTTP exchange.
     pub wire: Wire,
 }
@@ -78,6 +85,7 @@ impl Exchange {
             usage,
             charged_before,
             upstream: UpstreamEnd::None,
+            checked_at: clock::instant(),
             wire,
         }
     }
@@ -171,6 +179,10 @@ impl Exchange {
     pub fn count(&mut self, usage: Usage) {
         self.usage = usage;
         write_usage(&mut self.live.lock(), &usage);
+        if self.services.checkpoints && self.checked_at.elapsed() >= CHECKPOINT_EVERY {
+            self.checked_at = clock::instant();
+            self.services.ledger.checkpoint(self.live.record());
+        }
     }
 
     pub fn usage(&self) -> Usage {
@@ -260,7 +272,10 @@ impl Exchange {
     fn advance(&self, record: &mut Record, to: State) {
         let from = record.state;
         if from.is_terminal() || from == to {
-            log::error!("request {} cannot go from {from} to {to}", record.request_id);
+            log::error!(
+                "request {} cannot go from {from} to {to}",
+                record.request_id
+            );
             return;
         }
         record.state = to;

@@ -33,8 +33,8 @@ impl Usage {
         if end.upstream == UpstreamEnd::None || end.refused {
             return Units::ZERO;
         }
-        let by_delivery = end.state == State::Cancelled
-            && end.charge_cancelled == ChargeCancelled::Delivered;
+        let by_delivery =
+            end.state == State::Cancelled && end.charge_cancelled == ChargeCancelled::Delivered;
         self.input.plus(if by_delivery {
             self.delivered
         } else {

@@ -6,13 +6,14 @@ use super::queue::{Abandon, Command, Find};
 use super::rules::Abandoned;
 use super::store::{Standing, Store};
 use super::sums::{Amounts, Posting};
+use super::trouble::Down;
 use super::worker::{Clockwork, Worker};
 use super::{owner, sqlite};
 use crate::clock;
 use crate::config;
 use crate::exchange::{Record, RequestId};
 use crate::tenant::TenantName;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -64,8 +65,7 @@ struct Shared {
     place: String,
     queue: Sender<Command>,
     openings: AtomicI64,
-    /// Set while writes have failed for a while: openings fail at once then.
-    down: Arc<AtomicBool>,
+    down: Down,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -102,7 +102,7 @@ impl Ledger {
         let standing = store.recover(clock::now())?;
         let recovered = recovered(&standing);
         let (queue, commands) = mpsc::channel();
-        let down = Arc::new(AtomicBool::new(false));
+        let down = Down::default();
         let worker = Worker::new(store, observer, standing.total, down.clone(), clockwork);
         let thread = std::thread::Builder::new()
             .name("ledger".into())
@@ -120,8 +120,8 @@ impl Ledger {
 
     /// Opens an entry, durable when it returns. An opening that is not waited for to the end is undone.
     pub async fn open(&self, opening: Opening) -> Result<Opened, LedgerError> {
-        if self.shared.down.load(Ordering::Relaxed) {
-            return Err(self.error(Kind::Late, "it cannot be written at present"));
+        if let Some(why) = self.shared.down.why() {
+            return Err(why);
         }
         let number = self.shared.openings.fetch_add(1, Ordering::Relaxed);
         let (reply, answer) = oneshot::channel();

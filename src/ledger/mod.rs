@@ -30,5 +30,5 @@ pub use command::run;
 pub use entry::{Fingerprint, Known, Opened, Opening};
 pub use error::LedgerError;
 pub use handle::{Ledger, Observer, Recovered};
-pub use sums::{Amounts, Hour, Posting};
+pub use sums::{Amounts, Posting};
 pub use unknown::held_units;

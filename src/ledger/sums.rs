@@ -2,29 +2,13 @@
 //! day). Pure.
 
 use super::entry::Entry;
-use crate::budget::Units;
+use crate::budget::{Hour, Units};
 use crate::clock::Timestamp;
 use crate::exchange::State;
 use crate::tenant::TenantName;
 use std::collections::BTreeMap;
 
-const HOUR_US: i64 = 3_600_000_000;
-const DAY_US: i64 = 24 * HOUR_US;
-
-/// An hour of UTC, counted from the Unix epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Hour(pub i64);
-
-impl Hour {
-    pub fn of(at: Timestamp) -> Hour {
-        Hour(at.0.div_euclid(HOUR_US))
-    }
-
-    /// The first microsecond of the hour.
-    pub fn start(self) -> Timestamp {
-        Timestamp(self.0.saturating_mul(HOUR_US))
-    }
-}
+const DAY_US: i64 = 24 * 3_600_000_000;
 
 /// A day of UTC, counted from the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,7 +1,8 @@
-//! A time in which the ledger cannot be written: how long it lasts, and when to try again.
+//! A time in which the ledger cannot be written: how long it lasts, when to try again, who is told at once.
 
 use super::error::LedgerError;
 use crate::clock;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -53,5 +54,20 @@ impl Trouble {
 
     pub fn asks_for_reopening(&self) -> bool {
         self.reopen
+    }
+}
+
+/// What the handle sees of a trouble that lasts: while there is one, openings fail at once.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Down(Arc<RwLock<Option<LedgerError>>>);
+
+impl Down {
+    pub fn why(&self) -> Option<LedgerError> {
+        let error = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        error.clone()
+    }
+
+    pub fn set(&self, why: Option<LedgerError>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = why;
     }
 }

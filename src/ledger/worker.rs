@@ -1,4 +1,8 @@
-//! The ledger's thread: gathers what is sent into groups, commits them, answers, and looks after the rest once a tick.
+//! The ledger's thread: gathers what is sent into groups, commits them, and answers. `upkeep` is what it does unasked.
+
+mod upkeep;
+
+pub(super) use upkeep::Clockwork;
 
 use super::backlog::{Backlog, GROUP_MAX};
 use super::entry::{Fingerprint, Known, Opened};
@@ -7,42 +11,11 @@ use super::handle::{Observer, counts};
 use super::queue::{Command, Find, Job, Reply};
 use super::store::{Applied, Store, Write};
 use super::sums::{Amounts, Posting};
-use super::trouble::Trouble;
+use super::trouble::{Down, Trouble};
 use crate::clock;
 use crate::exchange::Record;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
-
-/// How often the thread does what nobody asks for, and how patient it is.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Clockwork {
-    /// How long entries are kept after their end.
-    pub retention: Duration,
-    /// Between two looks at what other processes did.
-    pub tick: Duration,
-    /// How long closing tries to write what waits.
-    pub farewell: Duration,
-}
-
-impl Clockwork {
-    pub fn of(retention: Duration) -> Clockwork {
-        Clockwork {
-            retention,
-            tick: Duration::from_secs(1),
-            farewell: Duration::from_secs(10),
-        }
-    }
-
-    /// Between two rounds of forgetting: short while there is more to forget, else a small part of the retention.
-    fn forget_pause(&self, more: bool) -> Duration {
-        match more {
-            true => Duration::from_millis(10),
-            false => (self.retention / 10).clamp(Duration::from_secs(1), Duration::from_secs(60)),
-        }
-    }
-}
 
 /// The thread's state.
 pub(super) struct Worker {
@@ -52,8 +25,7 @@ pub(super) struct Worker {
     backlog: Backlog,
     finds: Vec<Find>,
     trouble: Option<Trouble>,
-    /// Shared with the handle: openings fail at once while it is set.
-    down: Arc<AtomicBool>,
+    down: Down,
     total: Amounts,
     told: Option<(u64, u64)>,
     logged_at: Option<Instant>,
@@ -67,7 +39,7 @@ impl Worker {
         store: Box<dyn Store>,
         observer: Box<dyn Observer + Send>,
         total: Amounts,
-        down: Arc<AtomicBool>,
+        down: Down,
         clockwork: Clockwork,
     ) -> Worker {
         let now = clock::instant();
@@ -212,7 +184,7 @@ impl Worker {
         let trouble = self.trouble.get_or_insert_with(Trouble::new);
         trouble.again(error);
         if trouble.is_lasting() {
-            self.down.store(true, Ordering::Relaxed);
+            self.down.set(Some(error.clone()));
         }
         self.complain(&format!("{error}; {} writes wait", self.backlog.len()));
     }
@@ -263,7 +235,7 @@ impl Worker {
             );
             self.observer.recovered_writes();
         }
-        self.down.store(false, Ordering::Relaxed);
+        self.down.set(None);
     }
 
     fn answer_finds(&mut self) {
@@ -279,40 +251,6 @@ impl Worker {
             }
             drop(find.reply.send(found));
         }
-    }
-
-    /// Once a tick: what other processes did, and what was set aside. More rarely: what is old enough to forget.
-    fn tick(&mut self) {
-        let now = clock::instant();
-        if self.trouble.is_none() && now >= self.forget_at {
-            self.forget(now);
-        }
-        if self.trouble.is_some() || now < self.tick_at {
-            return;
-        }
-        self.tick_at = now + self.clockwork.tick;
-        match self.store.follow(clock::now()) {
-            Ok(postings) => {
-                postings.iter().for_each(|p| self.observer.adjusted(p));
-                self.note(&postings);
-            }
-            Err(error) => return self.suffer(&error),
-        }
-        for job in self.backlog.take_aside() {
-            if let Err((group, _)) = self.commit(vec![job]) {
-                self.backlog.set_aside(group);
-            }
-        }
-    }
-
-    fn forget(&mut self, now: Instant) {
-        let retention = i64::try_from(self.clockwork.retention.as_micros()).unwrap_or(i64::MAX);
-        let before = clock::Timestamp(clock::now().0.saturating_sub(retention));
-        let more = self.store.forget(before).unwrap_or_else(|error| {
-            self.complain(&format!("{error}; old entries stay for now"));
-            false
-        });
-        self.forget_at = now + self.clockwork.forget_pause(more);
     }
 
     fn note(&mut self, postings: &[Posting]) {

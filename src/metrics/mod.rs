@@ -119,10 +119,7 @@ impl Metrics {
     }
 
     pub fn retried(&self, pool: &str, reason: &str) {
-        self.table
-            .retries
-            .with_label_values(&[pool, reason])
-            .inc();
+        self.table.retries.with_label_values(&[pool, reason]).inc();
     }
 
     pub fn heartbeat(&self, pool: &str) {

@@ -32,14 +32,30 @@ macro_rules! table {
 }
 
 macro_rules! kind {
-    (counters) => { IntCounterVec };
-    (gauges) => { IntGaugeVec };
-    (gauge) => { IntGauge };
-    (number) => { Gauge };
-    (numbers) => { GaugeVec };
-    (fast) => { Histogram };
-    (fast_by) => { HistogramVec };
-    (slow_by) => { HistogramVec };
+    (counters) => {
+        IntCounterVec
+    };
+    (gauges) => {
+        IntGaugeVec
+    };
+    (gauge) => {
+        IntGauge
+    };
+    (number) => {
+        Gauge
+    };
+    (numbers) => {
+        GaugeVec
+    };
+    (fast) => {
+        Histogram
+    };
+    (fast_by) => {
+        HistogramVec
+    };
+    (slow_by) => {
+        HistogramVec
+    };
 }
 
 table! {

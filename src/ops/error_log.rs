@@ -88,6 +88,9 @@ mod tests {
             .target("streamgate::x")
             .build();
         let text = String::from_utf8(line(&record)).unwrap();
-        assert!(text.ends_with(r#"[warn] path "/a\r\nb\u{1b}[2J\u{2028}""#), "{text}");
+        assert!(
+            text.ends_with(r#"[warn] path "/a\r\nb\u{1b}[2J\u{2028}""#),
+            "{text}"
+        );
     }
 }

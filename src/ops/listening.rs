@@ -76,10 +76,9 @@ impl<A: ServerApp + Send + Sync + 'static> PingoraService for Listening<A> {
         self.hand_over(fds.as_ref());
         let closed = self.closed.clone().unwrap_or(shutdown);
         let lag = self.lag.take();
-        let accepting = self
-            .services
-            .iter_mut()
-            .map(|s| PingoraService::start_service(s, fds.clone(), closed.clone(), listeners_per_fd));
+        let accepting = self.services.iter_mut().map(|s| {
+            PingoraService::start_service(s, fds.clone(), closed.clone(), listeners_per_fd)
+        });
         let accepting = all_of(accepting);
         match lag {
             Some(lag) => {

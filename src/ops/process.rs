@@ -16,7 +16,10 @@ pub fn open_fds() -> i64 {
 }
 
 /// Lets the process open as many descriptors as it is allowed to. Returns how many that is.
-#[allow(unsafe_code, reason = "the limits of the process are only reached by system calls")]
+#[allow(
+    unsafe_code,
+    reason = "the limits of the process are only reached by system calls"
+)]
 pub fn raise_fd_limit() -> u64 {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
@@ -73,8 +76,12 @@ impl LoopLag {
 
 /// Sends a signal to the process that a pid file names.
 pub fn signal_running(pid_file: &Path, number: i32) -> Result<(), String> {
-    let text = std::fs::read_to_string(pid_file)
-        .map_err(|e| format!("{} cannot be read: {e}; is the gateway running?", pid_file.display()))?;
+    let text = std::fs::read_to_string(pid_file).map_err(|e| {
+        format!(
+            "{} cannot be read: {e}; is the gateway running?",
+            pid_file.display()
+        )
+    })?;
     let pid: i32 = text
         .trim()
         .parse()

@@ -212,7 +212,11 @@ fn wanted(asking: &Asking) -> Units {
     let rules = &asking.pool.rules;
     let input = asking.request.input_estimate(rules.bytes_per_unit);
     let limit = asking.tenant.rules.max_output_units;
-    input.plus(asking.request.output_reserve(limit, rules.default_output_units))
+    input.plus(
+        asking
+            .request
+            .output_reserve(limit, rules.default_output_units),
+    )
 }
 
 async fn refuse_known(hub: &Hub, asking: &Asking, id: &RequestId) -> Result<(), Refusal> {
@@ -225,7 +229,7 @@ async fn refuse_known(hub: &Hub, asking: &Asking, id: &RequestId) -> Result<(), 
 
 /// What an id that was sent before allows: nothing but what ended with nothing shown, and the same payload.
 fn refuse_same(known: &Known, fingerprint: Fingerprint) -> Result<(), Refusal> {
-    if known.fingerprint != fingerprint {
+    if !known.is_of(&fingerprint) {
         return Err(mismatch());
     }
     if !known.record.state.is_terminal() {
@@ -293,7 +297,9 @@ fn relay(ctx: &Ctx, asking: Asking) -> Relay {
         ..
     } = asking;
     let edits = Edits {
-        model: pool.upstream_model(&request.model).unwrap_or(&request.model),
+        model: pool
+            .upstream_model(&request.model)
+            .unwrap_or(&request.model),
         cap: tenant.rules.max_output_units,
         cap_member: pool.rules.cap_member,
         include_usage: pool.rules.stream.usage == UsageMode::Inject,

@@ -1,15 +1,15 @@
 //! Tries of an upstream: connect, send, read the answer's head; again where that is safe and nothing was shown.
 
 use super::Gateway;
+use super::beat;
 use super::context::Ctx;
 use super::fate::Fate;
-use super::pace::within;
+use super::pace::{Due, Pace, within};
 use super::respond;
 use super::wait::{self, Interrupt};
 use crate::backend::NoPick;
 use crate::clock;
 use crate::config;
-use crate::exchange::Outcome;
 use bytes::Bytes;
 use pingora_core::ErrorType;
 use pingora_core::protocols::http::client::HttpSession;
@@ -32,6 +32,10 @@ impl Upstream {
     /// Whether the answer came whole, by its framing.
     pub fn is_done(&mut self) -> bool {
         self.http.response_done()
+    }
+
+    fn status(&self) -> u16 {
+        self.http.response_header().map_or(0, |h| h.status.as_u16())
     }
 
     /// Closes the connection, or resets its stream.
@@ -87,25 +91,31 @@ impl From<Interrupt> for Failure {
         Failure::last(match interrupt {
             Interrupt::Stopped(stop) => Fate::stopped(stop),
             Interrupt::ClientGone => Fate::client_gone(),
+            Interrupt::Due(due) => Fate::overdue(due),
         })
     }
 }
 
 type Tried<T> = Result<T, Failure>;
 
+/// How many upstreams were tried.
+#[derive(Debug, Default)]
+pub struct Tries(usize);
+
 /// Tries until an answer's head has come and was passed on, or no further try is allowed.
 pub async fn establish(
     gateway: &Gateway,
     session: &mut Session,
     ctx: &mut Ctx,
+    pace: &mut Pace,
+    tries: &mut Tries,
 ) -> Result<Upstream, Fate> {
-    let mut tries = 0;
     loop {
-        tries += 1;
-        let failure = match try_once(gateway, session, ctx).await {
+        tries.0 += 1;
+        let failure = match try_once(gateway, session, ctx, pace).await {
             Ok(upstream) => match settle_for(ctx, &upstream, tries) {
                 true => return answer(gateway, session, ctx, upstream).await,
-                false => refused(ctx, upstream).await,
+                false => refused(upstream).await,
             },
             Err(failure) => failure,
         };
@@ -116,25 +126,34 @@ pub async fn establish(
 }
 
 /// Whether an answer is passed on: all are, but for a status that is worth another try.
-fn settle_for(ctx: &Ctx, upstream: &Upstream, tries: usize) -> bool {
-    let Some(relay) = &ctx.relay else {
-        return true;
-    };
-    let retry = &relay.pool.rules.retry;
-    let status = upstream.http.response_header().map_or(0, |h| h.status.as_u16());
-    let again = retry.statuses.contains(&status)
-        && tries < retry.attempts
-        && relay.pool.retries.take(retry.budget);
-    !again
+fn settle_for(ctx: &Ctx, upstream: &Upstream, tries: &Tries) -> bool {
+    let listed = rules(ctx).is_some_and(|r| r.retry.statuses.contains(&upstream.status()));
+    !(listed && may_retry(ctx, tries))
+}
+
+/// Whether the number of tries and the pool's budget allow another. What it allows is taken out of the budget.
+fn may_retry(ctx: &Ctx, tries: &Tries) -> bool {
+    ctx.relay.as_ref().is_some_and(|relay| {
+        let retry = &relay.pool.rules.retry;
+        tries.0 < retry.attempts && relay.pool.retries.take(retry.budget)
+    })
+}
+
+/// Whether an upstream that died in its preamble is replaced: it has cost something, so only with consent, and only
+/// while nothing of it was shown.
+pub fn may_replace(ctx: &Ctx, tries: &Tries) -> bool {
+    let replaceable = ctx
+        .relay
+        .as_ref()
+        .is_some_and(|r| r.is_holding() && r.body.is_some());
+    let consent = rules(ctx).is_some_and(|r| r.retry.accept_duplicate_cost);
+    replaceable && consent && may_retry(ctx, tries)
 }
 
 /// A status that is worth another try: the connection goes, its body unread.
-async fn refused(ctx: &mut Ctx, mut upstream: Upstream) -> Failure {
-    let status = upstream.http.response_header().map_or(0, |h| h.status.as_u16());
+async fn refused(mut upstream: Upstream) -> Failure {
+    let status = upstream.status();
     upstream.abort().await;
-    if let Some(exchange) = &mut ctx.exchange {
-        exchange.leave_backend();
-    }
     Failure {
         fate: Fate::passed_refusal().refused(status),
         kind: Kind::Refused,
@@ -142,27 +161,23 @@ async fn refused(ctx: &mut Ctx, mut upstream: Upstream) -> Failure {
 }
 
 /// Writes the failed try to the record. The fate, where there is no other try.
-fn over(ctx: &mut Ctx, failure: Failure, tries: usize) -> Option<Fate> {
+fn over(ctx: &mut Ctx, failure: Failure, tries: &Tries) -> Option<Fate> {
     let Failure { fate, kind } = failure;
-    let (Some(exchange), Some(relay)) = (&mut ctx.exchange, &ctx.relay) else {
-        return Some(fate);
-    };
-    let retry = &relay.pool.rules.retry;
-    let allowed = match kind {
-        Kind::NotSent => tries < retry.attempts && relay.pool.retries.take(retry.budget),
+    let consent = rules(ctx).is_some_and(|r| r.retry.accept_duplicate_cost);
+    let again = match kind {
+        Kind::NotSent => may_retry(ctx, tries),
         // its place in the budget was taken when it was decided
         Kind::Refused => true,
-        Kind::Sent => {
-            retry.accept_duplicate_cost
-                && tries < retry.attempts
-                && relay.pool.retries.take(retry.budget)
-        }
+        Kind::Sent => consent && may_retry(ctx, tries),
         Kind::Final => false,
+    };
+    let (Some(exchange), Some(relay)) = (&mut ctx.exchange, &ctx.relay) else {
+        return Some(fate);
     };
     if !fate.is_before_any_try() {
         exchange.end_attempt(fate.outcome(), fate.status);
     }
-    if !allowed {
+    if !again {
         if fate.client_left() {
             exchange.client_gone();
         }
@@ -177,11 +192,16 @@ fn over(ctx: &mut Ctx, failure: Failure, tries: usize) -> Option<Fate> {
 }
 
 /// One try, up to the answer's final head.
-async fn try_once(gateway: &Gateway, session: &mut Session, ctx: &mut Ctx) -> Tried<Upstream> {
+async fn try_once(
+    gateway: &Gateway,
+    session: &mut Session,
+    ctx: &mut Ctx,
+    pace: &mut Pace,
+) -> Tried<Upstream> {
     for _ in 0..STALE_MAX {
-        let (mut upstream, reused) = connect(gateway, session, ctx).await?;
-        match send(gateway, session, ctx, &mut upstream).await {
-            Ok(()) => return head(session, ctx, upstream).await,
+        let (mut upstream, reused) = connect(gateway, session, ctx, pace).await?;
+        match send(gateway, session, ctx, pace, &mut upstream).await {
+            Ok(()) => return head(gateway, session, ctx, pace, upstream).await,
             Err(failure) if reused && failure.kind == Kind::NotSent => {
                 log::debug!("a connection of the pool was stale; taking another");
                 if let Some(exchange) = &mut ctx.exchange {
@@ -199,6 +219,7 @@ async fn connect(
     gateway: &Gateway,
     session: &mut Session,
     ctx: &mut Ctx,
+    pace: &mut Pace,
 ) -> Tried<(Upstream, bool)> {
     let peer = match gateway.upstream_peer(session, ctx).await {
         Ok(peer) => peer,
@@ -207,7 +228,7 @@ async fn connect(
     let begun = clock::instant();
     let connecting = Box::pin(gateway.connector.get_http_session(&*peer));
     let limit = rules(ctx).map_or(Duration::ZERO, |r| r.timeouts.connect);
-    let connected = race(within(limit, connecting), session, ctx).await?;
+    let connected = race(within(limit, connecting), gateway, session, ctx, pace).await?;
     match connected {
         Some(Ok((http, reused))) => {
             if !reused {
@@ -255,6 +276,7 @@ async fn send(
     gateway: &Gateway,
     session: &mut Session,
     ctx: &mut Ctx,
+    pace: &mut Pace,
     upstream: &mut Upstream,
 ) -> Tried<()> {
     let body = ctx
@@ -269,7 +291,7 @@ async fn send(
         .await
         .map_err(|e| Failure::last(Fate::gateway(&e)))?;
     let writing = Box::pin(write_request(&mut upstream.http, header, body));
-    let written = race(writing, session, ctx).await?;
+    let written = race(writing, gateway, session, ctx, pace).await?;
     if let Err(e) = written {
         log::debug!("{}: the request could not be written: {e}", ctx.request_id);
         return Err(Failure::not_sent(Fate::broken(
@@ -290,13 +312,19 @@ async fn write_request(
 }
 
 /// Waits for the answer's final head.
-async fn head(session: &mut Session, ctx: &mut Ctx, mut upstream: Upstream) -> Tried<Upstream> {
+async fn head(
+    gateway: &Gateway,
+    session: &mut Session,
+    ctx: &mut Ctx,
+    pace: &mut Pace,
+    mut upstream: Upstream,
+) -> Tried<Upstream> {
     if let Some(exchange) = &mut ctx.exchange {
         exchange.called();
     }
     let limit = rules(ctx).map_or(Duration::ZERO, |r| r.timeouts.first_byte);
     let reading = Box::pin(within(limit, read_head(&mut upstream.http)));
-    let read = race(reading, session, ctx).await;
+    let read = race(reading, gateway, session, ctx, pace).await;
     match read {
         Ok(Some(Ok(()))) => {
             if let Some(member) = &ctx.member {
@@ -334,11 +362,26 @@ async fn read_head(http: &mut HttpSession<()>) -> pingora_core::Result<()> {
     }
 }
 
-/// Waits for a step, unless the client leaves or somebody asks to stop.
-async fn race<F: Future>(future: F, session: &mut Session, ctx: &Ctx) -> Tried<F::Output> {
-    match &ctx.exchange {
-        Some(exchange) => Ok(wait::until(future, session, exchange.live()).await?),
-        None => Ok(future.await),
+/// Waits for a step, unless the client leaves or somebody asks to stop. Early heartbeats go out meanwhile.
+async fn race<F: Future>(
+    future: F,
+    gateway: &Gateway,
+    session: &mut Session,
+    ctx: &mut Ctx,
+    pace: &mut Pace,
+) -> Tried<F::Output> {
+    let Some(live) = ctx.exchange.as_ref().map(|e| e.live().clone()) else {
+        return Ok(future.await);
+    };
+    let mut future = std::pin::pin!(future);
+    loop {
+        match wait::until(future.as_mut(), session, &live, pace).await {
+            Ok(output) => return Ok(output),
+            Err(Interrupt::Due(Due::Heartbeat)) => {
+                beat::write(gateway, session, ctx, pace).await?;
+            }
+            Err(interrupt) => return Err(interrupt.into()),
+        }
     }
 }
 
@@ -351,13 +394,13 @@ async fn answer(
 ) -> Result<Upstream, Fate> {
     match respond::head(gateway, session, ctx, &upstream.http).await {
         Ok(()) => Ok(upstream),
-        Err(e) => {
+        Err(fate) => {
             upstream.abort().await;
-            log::debug!("the head of {} could not be written: {e}", ctx.request_id);
-            let fate = Fate::client_gone();
             if let Some(exchange) = &mut ctx.exchange {
-                exchange.client_gone();
-                exchange.end_attempt(Outcome::Aborted, None);
+                if fate.client_left() {
+                    exchange.client_gone();
+                }
+                exchange.end_attempt(fate.outcome(), fate.status);
                 exchange.release(fate.upstream_end());
             }
             Err(fate)

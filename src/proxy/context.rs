@@ -52,7 +52,10 @@ impl Ctx {
     }
 
     pub fn tenant_name(&self) -> Option<&str> {
-        self.tenant.as_ref().map(|t| t.name()).map(TenantName::as_str)
+        self.tenant
+            .as_ref()
+            .map(|t| t.name())
+            .map(TenantName::as_str)
     }
 
     /// The access line's facts, here or with the owner of the request.

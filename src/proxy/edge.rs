@@ -26,10 +26,12 @@ pub fn begin(session: &mut Session, ctx: &mut Ctx) {
         Version::HTTP_2 => "HTTP/2.0",
         _ => "HTTP/1.1",
     };
-    let user_agent = header
-        .headers
-        .get("user-agent")
-        .map(|v| String::from_utf8_lossy(v.as_bytes()).chars().take(256).collect());
+    let user_agent = header.headers.get("user-agent").map(|v| {
+        String::from_utf8_lossy(v.as_bytes())
+            .chars()
+            .take(256)
+            .collect()
+    });
     let client = session
         .client_addr()
         .and_then(|a| a.as_inet())

@@ -2,7 +2,7 @@
 
 use super::pace::Due;
 use super::refuse::Refusal;
-use crate::api::Code;
+use crate::api::{Call, Code};
 use crate::exchange::{EndedBy, Ending, Outcome, State, Stop, UpstreamEnd};
 use std::time::Duration;
 
@@ -48,6 +48,14 @@ impl Fate {
         Fate::new(ending, UpstreamEnd::Complete, Outcome::Refused)
     }
 
+    /// The upstream refused by status, after the client was sent a head of ours.
+    pub fn refused_late(status: u16) -> Fate {
+        let ending = Ending::upstream(format!("the upstream answered with status {status}"));
+        Fate::new(ending, UpstreamEnd::Complete, Outcome::Refused)
+            .telling(Code::UpstreamBroken)
+            .refused(status)
+    }
+
     pub fn client_gone() -> Fate {
         Fate::new(
             Ending::client_closed(),
@@ -67,11 +75,8 @@ impl Fate {
     pub fn stopped(stop: Stop) -> Fate {
         match stop {
             Stop::Cancel => {
-                let mut fate = Fate::new(
-                    Ending::cancelled(),
-                    UpstreamEnd::Aborted,
-                    Outcome::Aborted,
-                );
+                let mut fate =
+                    Fate::new(Ending::cancelled(), UpstreamEnd::Aborted, Outcome::Aborted);
                 fate.fault = Some(Refusal::new(Code::Cancelled, "the request was cancelled"));
                 fate
             }
@@ -86,9 +91,14 @@ impl Fate {
             .telling(Code::UpstreamBroken)
     }
 
-    /// The upstream reported an error of its own inside its answer, and the client has read it.
-    pub fn reported(why: &str) -> Fate {
-        Fate::new(Ending::upstream(why), UpstreamEnd::Error, Outcome::Error)
+    /// The upstream reported an error of its own inside its answer. The client has read it, but where its events are
+    /// converted.
+    pub fn reported(why: &str, call: Call) -> Fate {
+        let fate = Fate::new(Ending::upstream(why), UpstreamEnd::Error, Outcome::Error);
+        match call == Call::Native {
+            true => fate.telling(Code::UpstreamBroken),
+            false => fate,
+        }
     }
 
     pub fn connect_timed_out() -> Fate {
@@ -111,8 +121,11 @@ impl Fate {
         let mut fate = Fate::new(ending, UpstreamEnd::None, Outcome::ConnectFailed);
         fate.untried = true;
         fate.fault = Some(
-            Refusal::new(Code::NoBackend, "the model's pool has no backend at the moment")
-                .after(Duration::from_secs(5)),
+            Refusal::new(
+                Code::NoBackend,
+                "the model's pool has no backend at the moment",
+            )
+            .after(Duration::from_secs(5)),
         );
         fate
     }
@@ -165,6 +178,11 @@ impl Fate {
 
     pub fn outcome(&self) -> Outcome {
         self.outcome
+    }
+
+    /// Whether it is the upstream that failed: another one might not.
+    pub fn is_upstreams_fault(&self) -> bool {
+        matches!(self.upstream, UpstreamEnd::Error) || self.outcome == Outcome::Timeout
     }
 
     /// There was no backend to try.

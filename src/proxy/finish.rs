@@ -4,7 +4,7 @@ use super::context::Ctx;
 use super::fate::Fate;
 use super::refuse::{self, Refusal};
 use super::write;
-use crate::api::Fault;
+use crate::api::{Fault, errors};
 use crate::exchange::Ending;
 use pingora_core::Result;
 use pingora_proxy::Session;
@@ -46,16 +46,20 @@ async fn tell_in_stream(session: &mut Session, ctx: &mut Ctx, fault: &Refusal) -
     let (Some(relay), Some(exchange)) = (&mut ctx.relay, &mut ctx.exchange) else {
         return Ok(());
     };
-    let Some(answer) = relay.answer.as_mut().filter(|_| relay.events) else {
+    if !relay.begun {
         cut(session).await;
         return Ok(());
-    };
-    let bytes = answer.error_event(&Fault {
+    }
+    let fault = Fault {
         code: fault.code,
         message: &fault.message,
         param: None,
         request_id: ctx.request_id.as_str(),
-    });
+    };
+    let bytes = match &mut relay.answer {
+        Some(answer) => answer.error_event(&fault),
+        None => errors::stream_event(relay.request.call.api(), &fault, 1),
+    };
     let length = u64::try_from(bytes.len()).unwrap_or(0);
     let timeout = relay.pool.rules.stream.write_timeout;
     match write::last(session, bytes, timeout).await {
@@ -74,7 +78,10 @@ async fn cut(session: &mut Session) {
 /// Settles, in `logging`: the exchange ends as the pump found, or as the error that Pingora came with.
 pub fn settle(ctx: &mut Ctx, error: Option<&pingora_core::Error>) {
     let ending = ctx.ending.take().unwrap_or_else(|| {
-        let why = error.map_or_else(|| "no answer was made".to_owned(), |e| e.etype().as_str().to_owned());
+        let why = error.map_or_else(
+            || "no answer was made".to_owned(),
+            |e| e.etype().as_str().to_owned(),
+        );
         Ending::gateway(why)
     });
     match &mut ctx.exchange {

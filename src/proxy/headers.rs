@@ -27,7 +27,12 @@ const CREDENTIALS: &[&str] = &[
 ];
 
 /// What only the gateway may say.
-const OURS: &[&str] = &["forwarded", "x-forwarded-for", "x-forwarded-proto", "x-real-ip"];
+const OURS: &[&str] = &[
+    "forwarded",
+    "x-forwarded-for",
+    "x-forwarded-proto",
+    "x-real-ip",
+];
 const OUR_PREFIX: &str = "x-streamgate-";
 
 /// Query members that carry a key with some vendors.
@@ -77,7 +82,10 @@ fn is_unwanted(name: &str) -> bool {
         || listed(CREDENTIALS)
         || listed(OURS)
         || plain.starts_with(OUR_PREFIX)
-        || matches!(plain.as_str(), "expect" | "host" | "content-length" | "accept-encoding")
+        || matches!(
+            plain.as_str(),
+            "expect" | "host" | "content-length" | "accept-encoding"
+        )
 }
 
 /// The query without what carries a key.
@@ -110,7 +118,11 @@ mod tests {
             ("Accept-Encoding", "gzip"),
             ("X-Forwarded-For", "1.2.3.4"),
         ];
-        let kept = [("X-Request-Id", "t"), ("OpenAI-Beta", "x"), ("X-Sim", "crlf")];
+        let kept = [
+            ("X-Request-Id", "t"),
+            ("OpenAI-Beta", "x"),
+            ("X-Sim", "crlf"),
+        ];
         for (name, value) in gone.into_iter().chain(kept) {
             header.append_header(name, value).unwrap();
         }

@@ -3,15 +3,17 @@
 //! The life of a request, hook by hook:
 //! - `early_request_filter` notes who asks what, and bounds the head
 //! - `request_filter` routes, and admits a call (`admit`) or answers by itself (`records`, `refuse`)
-//! - `proxy_upstream_filter` runs the pump (`relay`), which calls, in Pingora's order, `upstream_peer` (`peer`),
+//! - `proxy_upstream_filter` runs the pump (`pump`), which calls, in Pingora's order, `upstream_peer` (`peer`),
 //!   `upstream_request_filter`, `response_filter` (`respond`) and `response_body_filter`
 //! - `logging` settles (`finish`); the last bytes of the answer follow
 
 mod admit;
 mod attempt;
 mod auth;
+mod beat;
 mod bodies;
 mod context;
+mod decode;
 mod edge;
 mod fate;
 mod finish;
@@ -19,6 +21,7 @@ mod headers;
 mod hub;
 mod pace;
 mod peer;
+mod pump;
 mod records;
 mod refuse;
 mod relay;
@@ -74,7 +77,11 @@ impl Gateway {
     }
 
     /// Finds what is asked and does it. Whether the answer is complete.
-    async fn ask(&self, session: &mut Session, ctx: &mut Ctx) -> std::result::Result<bool, Refusal> {
+    async fn ask(
+        &self,
+        session: &mut Session,
+        ctx: &mut Ctx,
+    ) -> std::result::Result<bool, Refusal> {
         edge::check(session, ctx)?;
         let header = session.req_header();
         let asked = route::find(&header.method, header.uri.path());
@@ -135,7 +142,7 @@ impl ProxyHttp for Gateway {
 
     /// Runs the pump. Pingora's own relay is never used for a call: the answer is always no.
     async fn proxy_upstream_filter(&self, session: &mut Session, ctx: &mut Ctx) -> Result<bool> {
-        relay::run(self, session, ctx).await;
+        pump::run(self, session, ctx).await;
         Ok(false)
     }
 

@@ -22,8 +22,12 @@ pub enum Due {
 }
 
 pub struct Pace {
-    heartbeat: Option<Duration>,
+    /// The interval of heartbeats, and whether they are written at present.
+    interval: Option<Duration>,
+    beating: bool,
+    /// The idle time-out, and whether an answer is being read.
     idle: Option<Duration>,
+    reading: bool,
     write_timeout: Duration,
     total_at: Option<Instant>,
     close_at: Option<Instant>,
@@ -35,13 +39,16 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Starts at the answer's head. Time-outs of zero are none.
-    pub fn new(rules: &config::Pool) -> Pace {
+    /// Starts when the request is sent on its way. Time-outs of zero are none. With `early` heartbeats are written before
+    /// the upstream has answered.
+    pub fn new(rules: &config::Pool, early: bool) -> Pace {
         let some = |d: Duration| (!d.is_zero()).then_some(d);
         let now = clock::instant();
         let mut pace = Pace {
-            heartbeat: some(rules.stream.heartbeat),
+            interval: some(rules.stream.heartbeat),
+            beating: early,
             idle: some(rules.timeouts.idle),
+            reading: false,
             write_timeout: rules.stream.write_timeout,
             total_at: some(rules.timeouts.total).map(|d| now + d),
             close_at: None,
@@ -63,9 +70,19 @@ impl Pace {
         self.sent_at = clock::instant();
     }
 
-    /// Heartbeats belong to event streams alone.
-    pub fn without_heartbeat(&mut self) {
-        self.heartbeat = None;
+    /// An answer's head has come. Heartbeats belong to event streams alone.
+    pub fn answer_begins(&mut self, events: bool) {
+        self.heard_at = clock::instant();
+        self.reading = true;
+        self.beating = events;
+        self.reset();
+    }
+
+    /// The answer is given up, and another upstream is tried.
+    pub fn answer_failed(&mut self, early: bool) {
+        self.reading = false;
+        self.beating = early;
+        self.reset();
     }
 
     pub fn write_timeout(&self) -> Duration {
@@ -76,7 +93,7 @@ impl Pace {
     pub fn close_within(&mut self, wait: Duration) {
         if self.close_at.is_none() {
             self.close_at = Some(clock::instant() + wait);
-            self.heartbeat = None;
+            self.beating = false;
             self.reset();
         }
     }
@@ -86,7 +103,11 @@ impl Pace {
         loop {
             self.timer.as_mut().await;
             let now = clock::instant();
-            if let Some((due, _)) = self.marks().filter(|(_, at)| *at <= now).min_by_key(|m| m.1) {
+            if let Some((due, _)) = self
+                .marks()
+                .filter(|(_, at)| *at <= now)
+                .min_by_key(|m| m.1)
+            {
                 return due;
             }
             self.reset();
@@ -94,11 +115,13 @@ impl Pace {
     }
 
     fn marks(&self) -> impl Iterator<Item = (Due, Instant)> {
+        let idle = self.idle.filter(|_| self.reading);
+        let heartbeat = self.interval.filter(|_| self.beating);
         [
             (Due::CloseWait, self.close_at),
             (Due::Total, self.total_at),
-            (Due::Idle, self.idle.map(|d| self.heard_at + d)),
-            (Due::Heartbeat, self.heartbeat.map(|d| self.sent_at + d)),
+            (Due::Idle, idle.map(|d| self.heard_at + d)),
+            (Due::Heartbeat, heartbeat.map(|d| self.sent_at + d)),
         ]
         .into_iter()
         .filter_map(|(due, at)| Some((due, at?)))

@@ -28,7 +28,12 @@ pub fn pick(ctx: &mut Ctx) -> Result<Box<HttpPeer>> {
     };
     relay.tried.push(picked.member.addr.clone());
     exchange.begin_attempt(&picked.member.addr, Some(picked.slot));
-    let peer = peer(&relay.pool.rules, picked.addr, &picked.member.addr, ctx.rules.config.server.socket_buffer);
+    let peer = peer(
+        &relay.pool.rules,
+        picked.addr,
+        &picked.member.addr,
+        ctx.rules.config.server.socket_buffer,
+    );
     ctx.member = Some(picked.member);
     Ok(Box::new(peer))
 }
@@ -94,12 +99,20 @@ fn path(session: &Session, upstream: &str) -> String {
 /// The name the upstream is asked by: its TLS name, else its configured address.
 fn host(ctx: &Ctx, rules: &config::Pool) -> String {
     let sni = rules.tls.as_ref().and_then(|t| t.sni.clone());
-    sni.unwrap_or_else(|| ctx.member.as_ref().map(|m| m.addr.clone()).unwrap_or_default())
+    sni.unwrap_or_else(|| {
+        ctx.member
+            .as_ref()
+            .map(|m| m.addr.clone())
+            .unwrap_or_default()
+    })
 }
 
 /// Who asked, in the words of the de-facto headers. A client's own claims were taken off before.
 fn forwarded(session: &Session, header: &mut RequestHeader) -> Result<()> {
-    let client = session.client_addr().and_then(|a| a.as_inet()).map(SocketAddr::ip);
+    let client = session
+        .client_addr()
+        .and_then(|a| a.as_inet())
+        .map(SocketAddr::ip);
     if let Some(ip) = client {
         header.insert_header("X-Forwarded-For", ip.to_string())?;
     }

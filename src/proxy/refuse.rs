@@ -86,7 +86,12 @@ pub async fn refuse(session: &mut Session, ctx: &mut Ctx, refusal: Refusal) -> R
         .metrics
         .rejected(ctx.tenant_name(), refusal.code.as_str());
     ctx.code = Some(refusal.code.as_str());
-    let body = document(ctx, refusal.code, &refusal.message, refusal.param.as_deref());
+    let body = document(
+        ctx,
+        refusal.code,
+        &refusal.message,
+        refusal.param.as_deref(),
+    );
     let header = refusal.header(body.len())?;
     let unread = refusal.closes || !session.downstream_session.is_body_done();
     if unread {

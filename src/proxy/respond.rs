@@ -2,41 +2,96 @@
 
 use super::Gateway;
 use super::context::Ctx;
+use super::decode::Decoder;
+use super::fate::Fate;
 use super::headers;
 use crate::api::{Answer, AnswerOptions, Call, Shape, native};
 use crate::config::UsageMode;
 use crate::exchange::Exchange;
 use http::Version;
-use pingora_core::Result;
+use pingora_core::Error;
 use pingora_core::protocols::http::client::HttpSession;
 use pingora_http::ResponseHeader;
 use pingora_proxy::{ProxyHttp, Session};
 
-/// Reads what the upstream's head says of its body, and writes it on: at once for an event stream, with the first byte
-/// of the body for any other, so that an upstream that dies in between is still answered for by a status of ours.
+/// Reads what the upstream's head says of its body, and passes it on: at once for an event stream, but where its preamble
+/// is held; with the first byte of the body for any other, so that an upstream that dies in between is still answered for
+/// by a status of ours.
 pub async fn head(
     gateway: &Gateway,
     session: &mut Session,
     ctx: &mut Ctx,
     http: &HttpSession<()>,
-) -> Result<()> {
+) -> Result<(), Fate> {
     let mut header = match http.response_header() {
-        Some(header) => header.clone(),
-        None => ResponseHeader::build(502, None)?,
+        Some(header) => Box::new(header.clone()),
+        None => return Err(Fate::broken("the upstream's answer has no head")),
     };
     note(ctx, &header);
-    gateway.response_filter(session, &mut header, ctx).await?;
+    gateway
+        .response_filter(session, &mut header, ctx)
+        .await
+        .map_err(|e| Fate::gateway(&e))?;
     let Some(relay) = &mut ctx.relay else {
         return Ok(());
     };
-    let header = Box::new(header);
-    if relay.events {
-        ctx.answered(header.status.as_u16());
-        session.write_response_header(header, false).await
-    } else {
-        relay.held_head = Some(header);
-        Ok(())
+    if relay.begun {
+        // the client was sent an event stream's head already: only events may follow
+        return match relay.refused {
+            Some(status) => Err(Fate::refused_late(status)),
+            None if !relay.events => Err(Fate::broken("the upstream's answer is no event stream")),
+            None => Ok(()),
+        };
     }
+    if !relay.events || relay.is_holding() {
+        relay.head = Some(header);
+        return Ok(());
+    }
+    relay.begun = true;
+    ctx.answered(header.status.as_u16());
+    session
+        .write_response_header(header, false)
+        .await
+        .map_err(|e| client_gone(&e))
+}
+
+fn client_gone(error: &pingora_core::Error) -> Fate {
+    log::debug!("a head could not be written: {error}");
+    Fate::client_gone()
+}
+
+/// Writes the head that an early heartbeat needs before it: the upstream's, where it waits, or one of ours.
+pub async fn begin_early(session: &mut Session, ctx: &mut Ctx) -> Result<(), Box<Error>> {
+    let Some(relay) = &mut ctx.relay else {
+        return Ok(());
+    };
+    if relay.begun {
+        return Ok(());
+    }
+    relay.begun = true;
+    let header = match relay.head.take() {
+        Some(header) => header,
+        None => early(session, ctx)?,
+    };
+    ctx.answered(header.status.as_u16());
+    session.write_response_header(header, false).await
+}
+
+/// An event stream's head before any upstream has answered.
+fn early(session: &Session, ctx: &Ctx) -> Result<Box<ResponseHeader>, Box<Error>> {
+    let mut header = ResponseHeader::build(200, Some(8))?;
+    header.insert_header("Content-Type", "text/event-stream")?;
+    header.insert_header("X-Request-Id", ctx.request_id.as_str())?;
+    streaming(&mut header)?;
+    frame(session, &mut header)?;
+    Ok(Box::new(header))
+}
+
+/// What an event stream's head says to everything between here and its reader.
+fn streaming(header: &mut ResponseHeader) -> Result<(), Box<Error>> {
+    header.remove_header("content-length");
+    header.insert_header("X-Accel-Buffering", "no")?;
+    header.insert_header("Cache-Control", "no-cache, no-transform")
 }
 
 /// Takes from the upstream's head what the relay and the record need.
@@ -52,6 +107,14 @@ fn note(ctx: &mut Ctx, header: &ResponseHeader) {
         relay.refused = Some(header.status.as_u16());
         return;
     }
+    if let Some(coding) = coding(header) {
+        relay.decoder = Decoder::of(coding);
+        if relay.decoder.is_none() {
+            // nothing can be read of it: the bytes pass, and their framing says whether they are whole
+            relay.events = false;
+            return;
+        }
+    }
     let shape = shape(header);
     relay.events = shape == Shape::Events;
     let rules = &relay.pool.rules;
@@ -66,6 +129,9 @@ fn note(ctx: &mut Ctx, header: &ResponseHeader) {
     } else {
         Answer::new(call, shape, options)
     });
+    if relay.events {
+        relay.begin_events();
+    }
 }
 
 fn about(exchange: &Exchange) -> native::About {
@@ -75,6 +141,12 @@ fn about(exchange: &Exchange) -> native::About {
         model: record.model,
         input_estimate: record.input_units,
     }
+}
+
+/// The content coding, where there is one.
+fn coding(header: &ResponseHeader) -> Option<&[u8]> {
+    let coding = header.headers.get("content-encoding")?.as_bytes();
+    (!coding.eq_ignore_ascii_case(b"identity") && !coding.is_empty()).then_some(coding)
 }
 
 fn shape(header: &ResponseHeader) -> Shape {
@@ -87,27 +159,28 @@ fn shape(header: &ResponseHeader) -> Shape {
 }
 
 /// Edits a head for the client; called by `response_filter`.
-pub fn filter(session: &Session, ctx: &Ctx, header: &mut ResponseHeader) -> Result<()> {
+pub fn filter(session: &Session, ctx: &Ctx, header: &mut ResponseHeader) -> Result<(), Box<Error>> {
     headers::strip_hop_by_hop(header)?;
     header.insert_header("X-Request-Id", ctx.request_id.as_str())?;
     let Some(relay) = &ctx.relay else {
         return Ok(());
     };
     let converted = relay.request.call == Call::Native && relay.answer.is_some();
-    if relay.events || converted {
+    if relay.decoder.is_some() {
+        header.remove_header("content-encoding");
         header.remove_header("content-length");
     }
     if relay.events {
-        header.insert_header("X-Accel-Buffering", "no")?;
-        header.insert_header("Cache-Control", "no-cache, no-transform")?;
+        streaming(header)?;
     } else if converted {
+        header.remove_header("content-length");
         header.insert_header("Content-Type", "application/json")?;
     }
     frame(session, header)
 }
 
 /// How the body is framed towards the client. HTTP/1.0 knows no chunks: there the close ends it (RFC 9112, section 6.1).
-fn frame(session: &Session, header: &mut ResponseHeader) -> Result<()> {
+fn frame(session: &Session, header: &mut ResponseHeader) -> Result<(), Box<Error>> {
     header.set_version(Version::HTTP_11);
     let version = session.req_header().version;
     let bodiless = matches!(header.status.as_u16(), 204 | 304);

@@ -26,6 +26,17 @@ pub enum Turn {
 pub enum Interrupt {
     Stopped(Stop),
     ClientGone,
+    Due(Due),
+}
+
+impl From<Interrupt> for Turn {
+    fn from(interrupt: Interrupt) -> Turn {
+        match interrupt {
+            Interrupt::Stopped(stop) => Turn::Stopped(stop),
+            Interrupt::ClientGone => Turn::ClientGone,
+            Interrupt::Due(due) => Turn::Due(due),
+        }
+    }
 }
 
 /// The next turn. A read that does not win goes on at the next call: it is the caller's.
@@ -48,17 +59,19 @@ pub async fn turn(
     }
 }
 
-/// Waits for a future, unless the client leaves or somebody asks to stop.
+/// Waits for a step before the answer, unless the client leaves, somebody asks to stop, or something is due.
 pub async fn until<F: Future>(
-    future: F,
+    future: Pin<&mut F>,
     session: &mut Session,
     live: &Live,
+    pace: &mut Pace,
 ) -> std::result::Result<F::Output, Interrupt> {
     tokio::select! {
         biased;
         stop = live.stopped() => Err(Interrupt::Stopped(stop)),
         output = future => Ok(output),
         () = client_gone(session) => Err(Interrupt::ClientGone),
+        due = pace.due() => Err(Interrupt::Due(due)),
     }
 }
 

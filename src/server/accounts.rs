@@ -1,6 +1,6 @@
 //! What the ledger tells brought to where it belongs: sums to the tenants' accounts, counts and times to the metrics.
 
-use crate::budget::{Change, Hour};
+use crate::budget::Change;
 use crate::ledger::{LedgerError, Observer, Posting, Recovered};
 use crate::metrics::Metrics;
 use crate::tenant::Directory;
@@ -39,7 +39,7 @@ fn post(tenants: &Directory, posting: &Posting) {
         reserved: posting.amounts.reserved,
         held: posting.amounts.held,
     };
-    tenants.adjust(&posting.tenant, Hour(posting.hour.0), change);
+    tenants.adjust(&posting.tenant, posting.hour, change);
 }
 
 fn set_counts(metrics: &Metrics, open: u64, unknown: u64) {
@@ -50,23 +50,17 @@ fn set_counts(metrics: &Metrics, open: u64, unknown: u64) {
 
 impl Observer for Accounts {
     fn committed(&self, took: Duration, _writes: usize) {
-        self.metrics
-            .table
-            .ledger_commit
-            .observe(took.as_secs_f64());
+        self.metrics.table.ledger_commit.observe(took.as_secs_f64());
     }
 
     fn state(&self, open: u64, unknown: u64) {
         set_counts(&self.metrics, open, unknown);
     }
 
-    fn failed(&self, error: &LedgerError) {
-        log::error!("{error}");
-    }
+    /// The ledger's thread logs it, at most every few seconds.
+    fn failed(&self, _error: &LedgerError) {}
 
-    fn recovered_writes(&self) {
-        log::info!("the ledger can be written again");
-    }
+    fn recovered_writes(&self) {}
 
     fn adjusted(&self, change: &Posting) {
         post(&self.tenants, change);

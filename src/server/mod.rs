@@ -7,7 +7,7 @@ mod housekeeping;
 use crate::access_log::AccessLog;
 use crate::admin::AdminApp;
 use crate::backend::Pools;
-use crate::config::{Config, ListenAddr};
+use crate::config::{Config, ListenAddr, OnUnknown};
 use crate::exchange::{Registry, Services};
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
@@ -45,7 +45,10 @@ pub fn run(config: Config) -> Result<(), String> {
     raise_fd_limit();
     let _data_dir = DataDir::lock(&config.server.data_dir)?;
     let sockets = Sockets::bind(&config)?;
-    let hub = build_hub(&config, AccessLog::new(access_file.clone(), config.log.format))?;
+    let hub = build_hub(
+        &config,
+        AccessLog::new(access_file.clone(), config.log.format),
+    )?;
     let pid_file = PidFile::write(&config.server.pid_file)?;
     let closed = watch::Sender::new(false);
     let server = assemble(&config, &hub, sockets, &closed);
@@ -120,6 +123,7 @@ fn build_hub(config: &Config, access_log: AccessLog) -> Result<Arc<Hub>, String>
         ledger,
         metrics,
         access_log,
+        checkpoints: config.ledger.on_unknown == OnUnknown::ChargeCounted,
     });
     let rules = Rules {
         tenants,

@@ -408,6 +408,18 @@ fn a_bom_behind_other_bytes_is_left_out() {
 }
 
 #[test]
+fn a_part_of_a_bom_is_a_line_like_any_other() {
+    let mut scanner = Scanner::new(HELD_MAX, Oversize::Pass);
+    let mut log = Log::default();
+    assert_eq!(
+        scanner.feed(&Bytes::from_static(b"\xef\xbb\n"), &mut log),
+        ""
+    );
+    let out = scanner.feed(&Bytes::from_static(b"data: a\n\n"), &mut log);
+    assert_eq!(out, &b"\xef\xbb\ndata: a\n\n"[..]);
+}
+
+#[test]
 fn a_tail_reads_as_the_event_it_would_be() {
     for tail in [
         "data: [DONE]",

@@ -15,7 +15,11 @@ pub struct Reserved {
 
 impl Tenant {
     /// Takes units from the account before they are spent.
-    pub fn reserve(self: &Arc<Tenant>, units: Units, now: Timestamp) -> Result<Reserved, Exhausted> {
+    pub fn reserve(
+        self: &Arc<Tenant>,
+        units: Units,
+        now: Timestamp,
+    ) -> Result<Reserved, Exhausted> {
         let reservation = self.account().reserve(units, now)?;
         Ok(Reserved {
             tenant: self.clone(),

@@ -228,6 +228,31 @@ fn a_refused_body_does_not_become_the_next_request() {
 }
 
 #[test]
+fn a_body_without_a_length_is_refused_where_it_grows_too_large() {
+    let engine = Engine::scripted(tokens(2, ms(0)));
+    let gateway = Gateway::builder()
+        .backend(engine.addr())
+        .server("max_body = \"64KiB\"")
+        .start();
+    let head = Ask::post("/v1/chat/completions").header("Transfer-Encoding", "chunked");
+    let mut stream = Stream::connect(gateway.addr());
+    stream.write(
+        head.head_for(0)
+            .replace("Content-Length: 0\r\n", "")
+            .as_bytes(),
+    );
+    for _ in 0..70 {
+        let piece = [&b"400\r\n"[..], &[b' '; 1024], b"\r\n"].concat();
+        // the gateway need not read what it has refused
+        if stream.try_write(&piece).is_err() {
+            break;
+        }
+    }
+    stream.answer().must_refuse(413, "request_too_large");
+    assert_eq!(engine.calls().len(), 0);
+}
+
+#[test]
 fn an_anonymous_tenant_serves_requests_that_show_no_key_and_no_others() {
     let engine = Engine::scripted(tokens(2, ms(0)));
     let gateway = Gateway::builder()

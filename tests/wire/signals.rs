@@ -132,3 +132,22 @@ fn an_idle_gateway_ends_at_once() {
         assert_eq!(gateway.process.wait(wait::seconds(3)), 0, "{signal:?}");
     }
 }
+
+#[test]
+fn the_command_line_signals_the_running_process() {
+    for how in ["quit", "stop"] {
+        let door = Door::default();
+        let engine = engine(&door);
+        let mut gateway = Gateway::before(&engine);
+        let mut stream = gateway.chat("told-1");
+        stream.says("before ");
+        let ran = gateway.command(&["-s", how]);
+        assert_eq!(ran.code, 0, "{how}: {}", ran.all());
+        if how == "quit" {
+            wait::until_true("the gateway to drain", || not_ready(&gateway.written.admin));
+            door.open();
+            assert!(events::is_done(&stream.rest()), "{stream:?}");
+        }
+        assert_eq!(gateway.exit(), 0, "{how}");
+    }
+}

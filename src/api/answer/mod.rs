@@ -9,7 +9,7 @@ use self::stream::Stream;
 use crate::api::Call;
 use crate::api::errors::{Fault, stream_event};
 use crate::api::meter::{Meter, Totals};
-use crate::api::native::{About, CONVERTED_MAX, Writer};
+use crate::api::native::{About, BODY_MAX, Writer};
 use crate::config::LineEnds;
 use bytes::Bytes;
 
@@ -58,8 +58,10 @@ enum Body {
     Whole,
     /// A whole chat answer, kept to be converted.
     Kept(Vec<u8>, Box<Writer>),
-    /// It outgrew what is converted, or has been.
-    Dropped,
+    /// A whole answer that outgrew what is converted.
+    TooLarge,
+    /// A whole answer that has been converted, or was torn.
+    Done,
 }
 
 impl Answer {
@@ -111,12 +113,12 @@ impl Answer {
             Body::Kept(kept, _) => {
                 self.meter.body(&chunk);
                 kept.extend_from_slice(&chunk);
-                if kept.len() > CONVERTED_MAX {
-                    self.body = Body::Dropped;
+                if kept.len() > BODY_MAX {
+                    self.body = Body::TooLarge;
                 }
                 Fed::default()
             }
-            Body::Dropped => Fed::default(),
+            Body::TooLarge | Body::Done => Fed::default(),
         }
     }
 
@@ -135,7 +137,7 @@ impl Answer {
         } else {
             Vec::new()
         };
-        self.body = Body::Dropped;
+        self.body = Body::Done;
         self.shown |= !bytes.is_empty();
         Fed {
             bytes: Bytes::from(bytes),
@@ -149,8 +151,8 @@ impl Answer {
         match &self.body {
             Body::Events(stream) => self.meter.ended() && !stream.lost(),
             Body::Whole => self.meter.ended(),
-            Body::Kept(..) => false,
-            Body::Dropped => self.shown && self.meter.ended(),
+            Body::Kept(..) | Body::TooLarge => false,
+            Body::Done => self.shown && self.meter.ended(),
         }
     }
 
@@ -158,8 +160,8 @@ impl Answer {
     pub fn failure(&self) -> Option<&str> {
         match &self.body {
             Body::Events(stream) if stream.lost() => Some("an event is too large to be converted"),
-            Body::Dropped if !self.shown => Some("the answer is too large to be converted"),
-            Body::Events(_) | Body::Whole | Body::Kept(..) | Body::Dropped => self.meter.failure(),
+            Body::TooLarge => Some("the answer is too large to be converted"),
+            Body::Events(_) | Body::Whole | Body::Kept(..) | Body::Done => self.meter.failure(),
         }
     }
 
@@ -172,7 +174,7 @@ impl Answer {
     pub fn heartbeat_fits(&self) -> bool {
         match &self.body {
             Body::Events(stream) => !self.meter.ended() && stream.is_between_events(),
-            Body::Whole | Body::Kept(..) | Body::Dropped => false,
+            Body::Whole | Body::Kept(..) | Body::TooLarge | Body::Done => false,
         }
     }
 
@@ -187,7 +189,7 @@ impl Answer {
     pub fn totals(&self) -> Totals {
         match &self.body {
             Body::Events(_) => self.meter.totals(),
-            Body::Whole | Body::Kept(..) | Body::Dropped => {
+            Body::Whole | Body::Kept(..) | Body::TooLarge | Body::Done => {
                 self.meter.body_totals(self.options.bytes_per_unit)
             }
         }
@@ -199,7 +201,9 @@ impl Answer {
         let api = self.call.api();
         match &mut self.body {
             Body::Events(stream) => stream.error_event(api, fault),
-            Body::Whole | Body::Kept(..) | Body::Dropped => stream_event(api, fault, 1),
+            Body::Whole | Body::Kept(..) | Body::TooLarge | Body::Done => {
+                stream_event(api, fault, 1)
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::Fed;
 use crate::api::errors::{Fault, stream_event};
 use crate::api::meter::{Meter, Seen};
-use crate::api::native::{CONVERTED_MAX, Writer};
+use crate::api::native::{EVENT_MAX, Writer};
 use crate::config::LineEnds;
 use crate::exchange::Api;
 use crate::sse::{Event, HELD_MAX, Oversize, Scanner, Sink, ToLf, Verdict};
@@ -32,7 +32,7 @@ impl Stream {
     /// Its events are written anew.
     pub fn converted(writer: Writer) -> Stream {
         Stream {
-            scanner: Scanner::new(CONVERTED_MAX, Oversize::Hide),
+            scanner: Scanner::new(EVENT_MAX, Oversize::Hide),
             to_lf: None,
             native: Some(writer),
             lost: false,

@@ -299,6 +299,26 @@ fn figures_that_are_no_running_total_give_way_to_the_count_or_the_end() {
 }
 
 #[test]
+fn figures_of_each_chunk_alone_are_no_total() {
+    // One token in each of fifty chunks, and no usage at the end.
+    let one = say(Some(r#"{"prompt_tokens":9,"completion_tokens":1}"#));
+    let mut meter = Meter::new(Call::Chat);
+    for _ in 0..50 {
+        meter.event(&event(None, &one));
+    }
+    meter.event(&event(None, DONE));
+    let want = (UsageSource::Counted, Some(9), 50);
+    assert_eq!(figures(meter.totals()), want);
+}
+
+#[test]
+fn of_running_figures_the_largest_counts() {
+    let running = |n: u32| say(Some(&format!(r#"{{"completion_tokens":{n}}}"#)));
+    let meter = meter_of(Call::Chat, &[&running(5), &running(3)]);
+    assert_eq!(figures(meter.totals()), (UsageSource::Upstream, None, 5));
+}
+
+#[test]
 fn a_figure_never_goes_back() {
     let events = [
         say(Some(r#"{"prompt_tokens":9,"completion_tokens":20}"#)),

@@ -301,6 +301,12 @@ mod tests {
     }
 
     #[test]
+    fn an_image_known_by_its_id_is_an_image() {
+        let image = r#"[{"type":"image","source":{"type":"file","file_id":"f"}}]"#;
+        check(image, 0, IMAGE_UNITS);
+    }
+
+    #[test]
     fn text_behind_an_image_is_text_again() {
         check(
             r#"[{"content":[{"type":"image_url","image_url":{"url":"u"}},{"type":"text","text":"four"}]},{"content":"more"}]"#,

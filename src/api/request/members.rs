@@ -153,20 +153,16 @@ impl Members {
     fn top_key(&mut self, name: &[u8]) {
         self.member = Member::of(self.call, name);
         match self.member {
-            Some(member) if self.repeats(member) => {
+            Some(member) if self.value(member).is_some() => {
                 self.fault.get_or_insert(Fault::Twice(member.name()));
             }
             None if self.call == Call::Native => {
-                let name = String::from_utf8_lossy(name).into_owned();
-                self.fault.get_or_insert(Fault::Unknown(name));
+                self.fault.get_or_insert_with(|| {
+                    Fault::Unknown(String::from_utf8_lossy(name).into_owned())
+                });
             }
             Some(_) | None => {}
         }
-    }
-
-    /// Whether a member that decides something has stood before. Text and tools only add to the estimate.
-    fn repeats(&self, member: Member) -> bool {
-        !matches!(member, Member::Text | Member::Tools) && self.value(member).is_some()
     }
 
     fn option_key(&mut self, name: &[u8]) {
@@ -201,11 +197,13 @@ impl Members {
         }
     }
 
+    /// Text and tools only add to the estimate, however often they stand. Of the others one place each is kept.
     fn member_ends(&mut self, member: Member, value: Range<usize>) {
         if member == Member::Tools {
             self.estimator.spelled(value.len());
+        } else if member != Member::Text && self.value(member).is_none() {
+            self.found.push(Found { member, value });
         }
-        self.found.push(Found { member, value });
     }
 
     /// The estimator, where the current member is text.

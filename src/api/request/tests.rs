@@ -421,6 +421,18 @@ fn members_the_gateway_does_not_read_may_stand_twice() {
 }
 
 #[test]
+fn a_body_of_nothing_but_duplicates_is_read_in_linear_time() {
+    // Quadratic reading of these would take minutes.
+    let tools = r#""tools":[],"#.repeat(200_000);
+    let ns = r#""n":1,"#.repeat(200_000);
+    let body = format!(r#"{{"model":"m",{tools}{ns}"x":1}}"#);
+    check_refused(Call::Chat, body, Code::InvalidRequest, Some("n"));
+    let odd = r#""x":1,"#.repeat(200_000);
+    let body = format!(r#"{{"model":"m",{odd}"y":1}}"#);
+    check_refused(Call::Native, body, Code::InvalidRequest, Some("x"));
+}
+
+#[test]
 fn a_native_request_takes_its_own_members_only() {
     check_refused(
         Call::Native,

@@ -139,8 +139,10 @@ fn shown(cell: &str) -> String {
 fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let cell = |row: &Vec<String>, i: usize| row.get(i).cloned().unwrap_or_default();
-    let is_number =
-        |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit() || b == b'-');
+    let is_number = |text: &str| {
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
+    };
     let width = |i: usize| {
         rows.iter()
             .map(|r| cell(r, i).chars().count())

@@ -219,6 +219,8 @@ impl Store for SqliteStore {
     fn reopen(&mut self) -> Result<(), LedgerError> {
         let db = connect::writer(&self.file, self.durability)?;
         connect::be_brief(&self.file, &db)?;
+        let newest = recover::newest_posting(&db).map_err(|e| self.fault(&e))?;
+        self.followed = self.followed.min(newest);
         self.db = db;
         self.inode = inode(&self.file);
         Ok(())

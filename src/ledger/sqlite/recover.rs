@@ -3,13 +3,14 @@
 
 use super::row::{self, COLUMNS, Line};
 use super::{SqliteStore, begin, sums};
+use crate::budget::Hour;
 use crate::clock::Timestamp;
 use crate::config::OnUnknown;
 use crate::ledger::entry::Entry;
 use crate::ledger::error::LedgerError;
 use crate::ledger::owner;
 use crate::ledger::store::Standing;
-use crate::ledger::sums::{Change, Hour, Life, Posting};
+use crate::ledger::sums::{Change, Life, Posting};
 use crate::ledger::unknown;
 use rusqlite::{Connection, Error, OptionalExtension};
 use std::path::Path;
@@ -137,6 +138,13 @@ fn open_entries(db: &Connection, run: &str) -> Result<Vec<Entry>, Error> {
 
 /// What others did to the accounts since the last time, and what became of those that died.
 pub(super) fn follow(store: &mut SqliteStore, now: Timestamp) -> Result<Vec<Posting>, Error> {
+    if !is_registered(&store.db, &store.run)? {
+        log::warn!(
+            "ledger {}: another process took this one for dead",
+            store.place
+        );
+        register(&store.db, &store.run, now, store.followed)?;
+    }
     let newest = newest_posting(&store.db)?;
     let mut postings = postings_of_others(store, newest)?;
     if newest > store.followed {
@@ -155,7 +163,12 @@ pub(super) fn follow(store: &mut SqliteStore, now: Timestamp) -> Result<Vec<Post
     Ok(postings)
 }
 
-fn newest_posting(db: &Connection) -> Result<i64, Error> {
+fn is_registered(db: &Connection, run: &str) -> Result<bool, Error> {
+    db.prepare_cached("SELECT EXISTS (SELECT 1 FROM owner WHERE run = ?1)")?
+        .query_row((run,), |row| row.get(0))
+}
+
+pub(super) fn newest_posting(db: &Connection) -> Result<i64, Error> {
     let newest: Option<i64> = db
         .prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = 'posting'")?
         .query_row((), |row| row.get(0))

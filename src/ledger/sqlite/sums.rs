@@ -1,7 +1,8 @@
 //! The sums in their tables: changed in the transaction that changes the entries, and told to other processes.
 
+use crate::budget::Hour;
 use crate::ledger::store::Standing;
-use crate::ledger::sums::{Amounts, Change, Day, Hour, Posting, Usage, UsageKey};
+use crate::ledger::sums::{Amounts, Change, Day, Posting, Usage, UsageKey};
 use crate::tenant::TenantName;
 use rusqlite::{Connection, Error, OptionalExtension, Row};
 use std::collections::BTreeMap;

@@ -93,8 +93,8 @@ async fn while_the_file_is_locked_openings_fail_in_time_and_settlements_wait() {
     let error = ledger.open(opening("t")).await.unwrap_err();
     let text = error.to_string();
     assert!(
-        text.contains("cannot be written at present"),
-        "once it lasts, openings fail at once: {text}"
+        text.contains("holds the database locked"),
+        "once it lasts, openings fail at once with it: {text}"
     );
     let found = ledger.find(&acme(), &id("r")).await.unwrap().unwrap();
     assert_eq!(
@@ -221,6 +221,47 @@ async fn old_entries_go_while_the_gateway_runs() {
     };
     until("the old entries to go", || left() == 0).await;
     ledger.close();
+}
+
+#[tokio::test]
+async fn a_reloaded_retention_and_policy_count_from_then_on() {
+    let scratch = Scratch::new();
+    let mut config = config(&scratch.database());
+    let (ledger, _, ears) = start(&config);
+    ledger.settle(complete(&running("old")), true);
+    config.retention = Duration::from_secs(1);
+    config.on_unknown = crate::config::OnUnknown::ChargeReserved;
+    ledger.configure(&config);
+    let other = crate::ledger::sqlite::SqliteStore::start(
+        &scratch.database(),
+        &config,
+        crate::ledger::owner::fresh_run(),
+    );
+    leave_crashed(other.unwrap());
+    until("the crash to be found", || !ears.adjustments().is_empty()).await;
+    let moved = ears
+        .adjustments()
+        .iter()
+        .fold(Amounts::NONE, |sum, p| sum.plus(p.amounts));
+    assert_eq!((moved.charged, moved.held, moved.unknown), (100, 0, 1));
+    ledger.close();
+    let (ledger, _, _) = start(&config);
+    let books = SqliteBooks::to_read(&scratch.database()).unwrap();
+    until("the old entry to go", || {
+        books.named(&id("old"), None).unwrap().is_empty()
+    })
+    .await;
+    ledger.close();
+}
+
+/// Another process opens an entry and dies.
+fn leave_crashed(mut store: crate::ledger::sqlite::SqliteStore) {
+    use crate::ledger::store::{Store, Write};
+    let now = crate::clock::now();
+    store.recover(now).unwrap();
+    store
+        .commit(&[Write::Open(Box::new(opening("lost")), 1)], now)
+        .unwrap();
 }
 
 #[test]

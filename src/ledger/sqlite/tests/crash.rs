@@ -265,7 +265,7 @@ fn a_process_taken_for_dead_by_mistake_still_settles_its_entry_once() {
     let (scratch, mut first) = fresh();
     open(&mut first, "r");
     std::fs::remove_dir_all(owner::folder(&scratch.database())).unwrap();
-    let (_second, standing) = join(&config(&scratch.database()));
+    let (mut second, standing) = join(&config(&scratch.database()));
     assert_eq!(standing.total.unknown, 1);
     assert!(matches!(
         settle(&mut first, complete(&running("r")), true),
@@ -281,6 +281,14 @@ fn a_process_taken_for_dead_by_mistake_still_settles_its_entry_once() {
     let mut more = complete(&running("r"));
     more.charged_units = Units(99);
     assert!(matches!(settle(&mut first, more, true), Applied::Broken(_)));
+    first.follow(clock::now()).unwrap();
+    open(&mut second, "s");
+    let heard = first.follow(clock::now()).unwrap();
+    assert_eq!(
+        heard.len(),
+        1,
+        "it is on the list of those that listen again"
+    );
 }
 
 #[test]

@@ -248,3 +248,19 @@ fn exercised(file: &Path) -> Result<(), LedgerError> {
     while store.forget(clock::now())? {}
     Ok(())
 }
+
+#[test]
+fn processes_that_start_at_once_on_a_fresh_file_all_succeed() {
+    for _ in 0..10 {
+        let scratch = Scratch::new();
+        let file = scratch.database();
+        std::thread::scope(|scope| {
+            let starts: Vec<_> = (0..4)
+                .map(|_| scope.spawn(|| start_on(&file).map(drop)))
+                .collect();
+            for start in starts {
+                assert_eq!(start.join().unwrap(), Ok(()));
+            }
+        });
+    }
+}

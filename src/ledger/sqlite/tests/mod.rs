@@ -6,6 +6,7 @@ mod file;
 mod recount;
 
 use super::*;
+use crate::budget::Hour;
 use crate::budget::Units;
 use crate::clock;
 use crate::exchange::{Attempt, EndedBy, Outcome, Record, State, UsageSource};
@@ -13,7 +14,7 @@ use crate::ledger::entry::Opening;
 use crate::ledger::queue::Abandon;
 use crate::ledger::rules::Abandoned;
 use crate::ledger::store::{BillLine, Books, Filter, Order, Settlement};
-use crate::ledger::sums::{Amounts, Hour, Usage};
+use crate::ledger::sums::{Amounts, Usage};
 use crate::ledger::tests::*;
 use std::time::Duration;
 
