@@ -5,6 +5,7 @@ use super::auth;
 use super::bodies::{self, Body, Bounds};
 use super::context::Ctx;
 use super::hub::Hub;
+use super::ids;
 use super::refuse::Refusal;
 use super::relay::Relay;
 use crate::api::{Call, Code, Edits, ParseError, Request};
@@ -15,7 +16,7 @@ use crate::config::{OnError, UsageMode};
 use crate::exchange::{
     Admission, Claim, Exchange, Record, RequestId, State, Taken, UpstreamEnd, UsageSource,
 };
-use crate::ledger::{Fingerprint, Known, Opened, Opening};
+use crate::ledger::{Fingerprint, Opened, Opening};
 use crate::slots::{Slot, Slots};
 use crate::tenant::{Reserved, Tenant};
 use pingora_proxy::Session;
@@ -46,45 +47,14 @@ pub async fn admit(session: &mut Session, ctx: &mut Ctx, call: Call) -> Result<(
         return Err(draining());
     }
     let tenant = auth::authenticate(ctx, &session.req_header().headers)?;
-    let named = named_id(session)?;
+    let named = ids::named(session)?;
     if let Some(id) = &named {
         ctx.request_id = id.clone();
     }
     let asking = read(session, ctx, call, tenant).await?;
-    let named = adopt_id(ctx, &asking, named)?;
+    let named = ids::adopt(ctx, asking.request.request_id.as_ref(), named)?;
     let taking = take(ctx, &asking, named).await?;
     open(ctx, asking, taking).await
-}
-
-/// The id that the client gives its request, in the header.
-fn named_id(session: &Session) -> Result<Option<RequestId>, Refusal> {
-    let Some(value) = session.req_header().headers.get("idempotency-key") else {
-        return Ok(None);
-    };
-    let id = value.to_str().ok().and_then(RequestId::parse);
-    id.map(Some).ok_or_else(|| {
-        Refusal::new(
-            Code::InvalidRequestId,
-            "Idempotency-Key is not 1 to 128 characters of A-Za-z0-9._:-",
-        )
-        .about("Idempotency-Key")
-    })
-}
-
-/// The id in force: of the header, or of the member `request_id`. Whether the client named it.
-fn adopt_id(ctx: &mut Ctx, asking: &Asking, header: Option<RequestId>) -> Result<bool, Refusal> {
-    match (&asking.request.request_id, header) {
-        (Some(member), Some(header)) if *member != header => Err(Refusal::new(
-            Code::InvalidRequestId,
-            "request_id and Idempotency-Key differ; send one of them",
-        )
-        .about("request_id")),
-        (Some(member), _) => {
-            ctx.request_id = member.clone();
-            Ok(true)
-        }
-        (None, header) => Ok(header.is_some()),
-    }
 }
 
 async fn read(
@@ -180,8 +150,8 @@ async fn take(ctx: &Ctx, asking: &Asking, named: bool) -> Result<Taking, Refusal
         .registry
         .claim(tenant.name(), &ctx.request_id, asking.fingerprint)
         .map_err(|Taken(by)| match by == asking.fingerprint {
-            true => running(),
-            false => mismatch(),
+            true => ids::running(),
+            false => ids::mismatch(),
         })?;
     if named {
         refuse_known(&ctx.hub, asking, &ctx.request_id).await?;
@@ -219,26 +189,13 @@ fn wanted(asking: &Asking) -> Units {
     )
 }
 
+/// Refuses an id that the ledger knows and that may not run again.
 async fn refuse_known(hub: &Hub, asking: &Asking, id: &RequestId) -> Result<(), Refusal> {
     match hub.services.ledger.find(asking.tenant.name(), id).await {
-        Ok(Some(known)) => refuse_same(&known, asking.fingerprint),
+        Ok(Some(known)) => ids::check(&known, asking.fingerprint),
         Ok(None) => Ok(()),
         Err(e) => unwritable(hub, &e.to_string()),
     }
-}
-
-/// What an id that was sent before allows: nothing but what ended with nothing shown, and the same payload.
-fn refuse_same(known: &Known, fingerprint: Fingerprint) -> Result<(), Refusal> {
-    if !known.is_of(&fingerprint) {
-        return Err(mismatch());
-    }
-    if !known.record.state.is_terminal() {
-        return Err(running());
-    }
-    if known.shown {
-        return Err(shown(&known.record));
-    }
-    Ok(())
 }
 
 /// The ledger cannot be used: refuse or serve, as configured.
@@ -265,8 +222,8 @@ async fn open(ctx: &mut Ctx, asking: Asking, taking: Taking) -> Result<(), Refus
         Ok(Opened::New) => {}
         Ok(Opened::Reopened(previous)) => reopen(&mut record, *previous),
         Ok(Opened::Conflict(known)) => {
-            refuse_same(&known, asking.fingerprint)?;
-            return Err(running());
+            ids::check(&known, asking.fingerprint)?;
+            return Err(ids::running());
         }
         Err(e) => unwritable(&ctx.hub, &e.to_string())?,
     }
@@ -362,33 +319,6 @@ fn draining() -> Refusal {
     )
     .after(Duration::from_secs(1))
     .closing()
-}
-
-fn running() -> Refusal {
-    Refusal::new(
-        Code::RequestRunning,
-        "a request of this id is running; read it at GET /generations/{id}, or wait for its end",
-    )
-    .for_good()
-}
-
-fn shown(record: &Record) -> Refusal {
-    Refusal::new(
-        Code::RequestAlreadyShown,
-        format!(
-            "the request of this id ended {} after its output was shown, and is not run again; its record is at /generations/{}",
-            record.state, record.request_id
-        ),
-    )
-    .for_good()
-}
-
-fn mismatch() -> Refusal {
-    Refusal::new(
-        Code::RequestIdMismatch,
-        "this id was used for another payload; give this request an id of its own",
-    )
-    .for_good()
 }
 
 fn exhausted(exhausted: &Exhausted, wanted: Units) -> Refusal {

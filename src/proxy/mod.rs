@@ -19,6 +19,7 @@ mod fate;
 mod finish;
 mod headers;
 mod hub;
+mod ids;
 mod pace;
 mod peer;
 mod pump;
@@ -27,6 +28,7 @@ mod refuse;
 mod relay;
 mod respond;
 mod route;
+mod upstream;
 mod wait;
 mod write;
 
@@ -35,7 +37,6 @@ pub use hub::{Hub, Rules};
 
 use crate::api::Code;
 use async_trait::async_trait;
-use attempt::Upstream;
 use bytes::Bytes;
 use pingora_core::connectors::ConnectorOptions;
 use pingora_core::connectors::http::Connector;
@@ -50,6 +51,7 @@ use refuse::Refusal;
 use route::Asked;
 use std::sync::Arc;
 use std::time::Duration;
+use upstream::Upstream;
 
 /// The proxy: one for each group of listeners.
 pub struct Gateway {

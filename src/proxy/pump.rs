@@ -3,13 +3,14 @@
 //! ours, so that silence, cancelling and a blocked write are heard at any moment.
 
 use super::Gateway;
-use super::attempt::{self, Tries, Upstream};
+use super::attempt::{self, Tries};
 use super::beat;
 use super::context::Ctx;
 use super::edge;
 use super::fate::Fate;
 use super::finish;
 use super::pace::{Due, Pace};
+use super::upstream::Upstream;
 use super::wait::{self, Turn};
 use super::write::{self, Written};
 use crate::exchange::{Outcome, UpstreamEnd};

@@ -1,0 +1,267 @@
+//! One connection to an upstream and the steps of a try on it: connect, send, read the answer's head. Each step ends
+//! early where the client leaves, somebody asks to stop, or its time is over.
+
+use super::Gateway;
+use super::beat;
+use super::context::Ctx;
+use super::fate::Fate;
+use super::pace::{Due, Pace, within};
+use super::wait::{self, Interrupt};
+use crate::backend::NoPick;
+use crate::clock;
+use crate::config;
+use bytes::Bytes;
+use pingora_core::ErrorType;
+use pingora_core::protocols::http::client::HttpSession;
+use pingora_core::upstreams::peer::HttpPeer;
+use pingora_http::RequestHeader;
+use pingora_proxy::{ProxyHttp, Session};
+use std::future::Future;
+use std::time::Duration;
+
+/// A connection that carries one answer.
+pub struct Upstream {
+    pub http: HttpSession<()>,
+    pub peer: Box<HttpPeer>,
+}
+
+impl Upstream {
+    /// Whether the answer came whole, by its framing.
+    pub fn is_done(&mut self) -> bool {
+        self.http.response_done()
+    }
+
+    pub fn status(&self) -> u16 {
+        self.http.response_header().map_or(0, |h| h.status.as_u16())
+    }
+
+    /// Closes the connection, or resets its stream.
+    pub async fn abort(&mut self) {
+        self.http.shutdown().await;
+    }
+}
+
+/// Why a try gave no answer to pass on.
+pub struct Failure {
+    pub fate: Fate,
+    pub kind: Kind,
+}
+
+/// What a failed try means for another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The upstream has not seen the request.
+    NotSent,
+    /// It answered that it did not run it.
+    Refused,
+    /// It may have run it: another try may cost twice.
+    Sent,
+    /// There is nothing to try, or nobody to try it for.
+    Final,
+}
+
+impl Failure {
+    pub fn not_sent(fate: Fate) -> Failure {
+        Failure {
+            fate,
+            kind: Kind::NotSent,
+        }
+    }
+
+    fn sent(fate: Fate) -> Failure {
+        Failure {
+            fate,
+            kind: Kind::Sent,
+        }
+    }
+
+    fn last(fate: Fate) -> Failure {
+        Failure {
+            fate,
+            kind: Kind::Final,
+        }
+    }
+}
+
+impl From<Interrupt> for Failure {
+    fn from(interrupt: Interrupt) -> Failure {
+        Failure::last(match interrupt {
+            Interrupt::Stopped(stop) => Fate::stopped(stop),
+            Interrupt::ClientGone => Fate::client_gone(),
+            Interrupt::Due(due) => Fate::overdue(due),
+        })
+    }
+}
+
+pub type Tried<T> = Result<T, Failure>;
+
+/// Picks a backend and gets a connection to it, fresh or of the pool.
+pub async fn connect(
+    gateway: &Gateway,
+    session: &mut Session,
+    ctx: &mut Ctx,
+    pace: &mut Pace,
+) -> Tried<(Upstream, bool)> {
+    let peer = match gateway.upstream_peer(session, ctx).await {
+        Ok(peer) => peer,
+        Err(_) => return Err(Failure::last(no_pick(ctx))),
+    };
+    let begun = clock::instant();
+    let connecting = Box::pin(gateway.connector.get_http_session(&*peer));
+    let limit = rules(ctx).map_or(Duration::ZERO, |r| r.timeouts.connect);
+    let connected = race(within(limit, connecting), gateway, session, ctx, pace).await?;
+    match connected {
+        Some(Ok((http, reused))) => {
+            if !reused {
+                note_connected(ctx, begun.elapsed());
+            }
+            Ok((Upstream { http, peer }, reused))
+        }
+        Some(Err(e)) => {
+            log::warn!("{}: a backend cannot be reached: {e}", ctx.request_id);
+            mark_failed(ctx);
+            Err(Failure::not_sent(Fate::unreachable()))
+        }
+        None => {
+            mark_failed(ctx);
+            Err(Failure::not_sent(Fate::connect_timed_out()))
+        }
+    }
+}
+
+pub fn rules(ctx: &Ctx) -> Option<&config::Pool> {
+    ctx.relay.as_ref().map(|r| &r.pool.rules)
+}
+
+fn note_connected(ctx: &Ctx, took: Duration) {
+    if let (Some(exchange), Some(rules)) = (&ctx.exchange, rules(ctx)) {
+        exchange.metrics().connected(&rules.name, took);
+    }
+}
+
+fn mark_failed(ctx: &Ctx) {
+    if let Some(member) = &ctx.member {
+        member.failed();
+    }
+}
+
+fn no_pick(ctx: &Ctx) -> Fate {
+    match (ctx.no_pick, &ctx.relay) {
+        (Some(NoPick::Full), Some(relay)) => Fate::full(relay.pool.slots.expected_wait()),
+        _ => Fate::no_backend(),
+    }
+}
+
+/// Sends the request's head and body.
+pub async fn send(
+    gateway: &Gateway,
+    session: &mut Session,
+    ctx: &mut Ctx,
+    pace: &mut Pace,
+    upstream: &mut Upstream,
+) -> Tried<()> {
+    let body = ctx
+        .relay
+        .as_ref()
+        .and_then(|r| r.body.as_ref())
+        .map(|b| b.bytes.clone())
+        .unwrap_or_default();
+    let mut header = Box::new(session.req_header().clone());
+    gateway
+        .upstream_request_filter(session, &mut header, ctx)
+        .await
+        .map_err(|e| Failure::last(Fate::gateway(&e)))?;
+    let writing = Box::pin(write_request(&mut upstream.http, header, body));
+    let written = race(writing, gateway, session, ctx, pace).await?;
+    if let Err(e) = written {
+        log::debug!("{}: the request could not be written: {e}", ctx.request_id);
+        return Err(Failure::not_sent(Fate::broken(
+            "the connection to the upstream broke while the request was sent",
+        )));
+    }
+    Ok(())
+}
+
+async fn write_request(
+    http: &mut HttpSession<()>,
+    header: Box<RequestHeader>,
+    body: Bytes,
+) -> pingora_core::Result<()> {
+    http.write_request_header(header).await?;
+    http.write_request_body(body, true).await?;
+    http.finish_request_body().await
+}
+
+/// Waits for the answer's final head.
+pub async fn head(
+    gateway: &Gateway,
+    session: &mut Session,
+    ctx: &mut Ctx,
+    pace: &mut Pace,
+    mut upstream: Upstream,
+) -> Tried<Upstream> {
+    if let Some(exchange) = &mut ctx.exchange {
+        exchange.called();
+    }
+    let limit = rules(ctx).map_or(Duration::ZERO, |r| r.timeouts.first_byte);
+    let reading = Box::pin(within(limit, read_head(&mut upstream.http)));
+    let read = race(reading, gateway, session, ctx, pace).await;
+    match read {
+        Ok(Some(Ok(()))) => {
+            if let Some(member) = &ctx.member {
+                member.answered();
+            }
+            Ok(upstream)
+        }
+        Ok(Some(Err(e))) => {
+            let why = if matches!(e.etype(), ErrorType::ConnectionClosed) {
+                "the upstream closed the connection without an answer"
+            } else {
+                wait::broken(&e)
+            };
+            log::warn!("{}: no answer from the upstream: {e}", ctx.request_id);
+            Err(Failure::sent(Fate::broken(why)))
+        }
+        Ok(None) => Err(Failure::sent(Fate::timed_out("first_byte"))),
+        Err(failure) => {
+            upstream.abort().await;
+            Err(failure)
+        }
+    }
+}
+
+/// Informational heads (RFC 9110, section 15.2) are stepped over: a client that did not ask takes them for the answer.
+async fn read_head(http: &mut HttpSession<()>) -> pingora_core::Result<()> {
+    loop {
+        http.read_response_header().await?;
+        if http
+            .response_header()
+            .is_none_or(|h| !h.status.is_informational())
+        {
+            return Ok(());
+        }
+    }
+}
+
+/// Waits for a step, unless the client leaves or somebody asks to stop. Early heartbeats go out meanwhile.
+async fn race<F: Future>(
+    future: F,
+    gateway: &Gateway,
+    session: &mut Session,
+    ctx: &mut Ctx,
+    pace: &mut Pace,
+) -> Tried<F::Output> {
+    let Some(live) = ctx.exchange.as_ref().map(|e| e.live().clone()) else {
+        return Ok(future.await);
+    };
+    let mut future = std::pin::pin!(future);
+    loop {
+        match wait::until(future.as_mut(), session, &live, pace).await {
+            Ok(output) => return Ok(output),
+            Err(Interrupt::Due(Due::Heartbeat)) => {
+                beat::write(gateway, session, ctx, pace).await?;
+            }
+            Err(interrupt) => return Err(interrupt.into()),
+        }
+    }
+}
