@@ -35,7 +35,7 @@ pub async fn write(
             exchange.wire.bytes_out += length;
             Ok(())
         }
-        Written::Stopped(stop) => Err(Interrupt::Stopped(stop)),
+        Written::Stopped(stop) | Written::Torn(stop) => Err(Interrupt::Stopped(stop)),
         Written::Slow => Err(Interrupt::Due(Due::Write)),
         Written::Gone => Err(Interrupt::ClientGone),
     }

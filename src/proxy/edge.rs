@@ -1,18 +1,23 @@
 //! The first look at a request: who sent it, how large its head is, what its connection may do.
 
+use super::connection::Connection;
 use super::context::Ctx;
 use super::refuse::Refusal;
 use crate::api::{Call, Code};
 use crate::config::HalfClose;
 use http::{HeaderMap, Version};
+use pingora_http::RequestHeader;
 use pingora_proxy::Session;
 use std::time::Duration;
 
 /// Notes the facts of the access line and sets up the connection.
 pub fn begin(session: &mut Session, ctx: &mut Ctx) {
-    let keepalive = ctx.rules.config.server.timeouts.keepalive;
-    let seconds = keepalive.as_secs().max(1);
-    session.set_keepalive(Some(seconds));
+    if let Some(connection) = Connection::of(session) {
+        connection.note_head();
+    }
+    if closes_by_default(session.req_header()) {
+        session.set_keepalive(None);
+    }
     let down = session.as_downstream_mut();
     // a next request that comes early is the next one's, not a disconnect
     down.set_pipelining_enabled(true);
@@ -44,15 +49,41 @@ pub fn begin(session: &mut Session, ctx: &mut Ctx) {
     wire.client = client;
 }
 
-/// What a half-closed connection of this request means.
-pub fn set_half_close(session: &mut Session, half_close: HalfClose) {
-    session
-        .as_downstream_mut()
-        .set_abort_on_close(half_close == HalfClose::Abort);
+/// An HTTP/1.0 client keeps its connection only where it says so (RFC 9112, section 9.3).
+fn closes_by_default(header: &RequestHeader) -> bool {
+    let asked = header.headers.get("connection").is_some_and(|v| {
+        v.as_bytes()
+            .split(|b| *b == b',')
+            .any(|token| token.trim_ascii().eq_ignore_ascii_case(b"keep-alive"))
+    });
+    header.version == Version::HTTP_10 && !asked
 }
 
-/// Refuses a head that is too large.
+/// What a half-closed connection of this request means.
+pub fn set_half_close(session: &mut Session, half_close: HalfClose) {
+    let abort = half_close == HalfClose::Abort;
+    session.as_downstream_mut().set_abort_on_close(abort);
+    if let Some(connection) = Connection::of(session) {
+        connection.set_abort_on_close(abort);
+    }
+}
+
+/// Refuses a head that is too large, or that does not say whom it asks.
 pub fn check(session: &Session, ctx: &Ctx) -> Result<(), Refusal> {
+    check_host(session.req_header())?;
+    check_size(session, ctx)
+}
+
+/// HTTP/1.1 demands one Host (RFC 9112, section 3.2); two are refused before any hook runs.
+fn check_host(header: &RequestHeader) -> Result<(), Refusal> {
+    let missing = header.version == Version::HTTP_11 && !header.headers.contains_key("host");
+    match missing {
+        true => Err(Refusal::new(Code::InvalidRequest, "the Host header is missing").closing()),
+        false => Ok(()),
+    }
+}
+
+fn check_size(session: &Session, ctx: &Ctx) -> Result<(), Refusal> {
     let max = &ctx.rules.config.server.max_headers;
     let headers = &session.req_header().headers;
     let (count, size) = (headers.len(), size(headers));

@@ -18,6 +18,8 @@ pub struct Fate {
     outcome: Outcome,
     /// No backend was tried.
     untried: bool,
+    /// The client is left in the middle of a write: nothing can be told it any more.
+    torn: bool,
 }
 
 impl Fate {
@@ -29,6 +31,7 @@ impl Fate {
             upstream,
             outcome,
             untried: false,
+            torn: false,
         }
     }
 
@@ -83,6 +86,12 @@ impl Fate {
             Stop::Drain => Fate::new(Ending::drained(), UpstreamEnd::Aborted, Outcome::Aborted)
                 .telling(Code::Draining),
         }
+    }
+
+    /// The write that was under way did not come to its end.
+    pub fn tearing(mut self) -> Fate {
+        self.torn = true;
+        self
     }
 
     /// The upstream broke off, or ended without the protocol's end.
@@ -201,12 +210,13 @@ impl Fate {
 
     /// Whether there is a client that can still be told something.
     pub fn client_listens(&self) -> bool {
-        !matches!(
+        let left = matches!(
             (self.ending.state, self.ending.by),
             (
                 State::Cancelled,
                 EndedBy::ClientClosed | EndedBy::SlowReader
             )
-        )
+        );
+        !left && !self.torn
     }
 }

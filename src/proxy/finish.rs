@@ -1,5 +1,6 @@
 //! The end of an admitted request towards its client, and its settlement.
 
+use super::connection::Connection;
 use super::context::Ctx;
 use super::fate::Fate;
 use super::refuse::{self, Refusal};
@@ -16,7 +17,7 @@ pub async fn conclude(session: &mut Session, ctx: &mut Ctx, fate: Fate) {
     let Fate { ending, fault, .. } = fate;
     ctx.ending = Some(ending);
     if !listens {
-        session.set_keepalive(None);
+        cut(session).await;
         return;
     }
     let Some(fault) = fault else {
@@ -72,7 +73,11 @@ async fn tell_in_stream(session: &mut Session, ctx: &mut Ctx, fault: &Refusal) -
 /// Breaks the answer off so that its reader can tell.
 async fn cut(session: &mut Session) {
     session.set_keepalive(None);
-    session.downstream_session.shutdown().await;
+    match Connection::of(session) {
+        // what waits in a blocked write must not be waited for
+        Some(connection) => connection.break_off(),
+        None => session.downstream_session.shutdown().await,
+    }
 }
 
 /// Settles, in `logging`: the exchange ends as the pump found, or as the error that Pingora came with.

@@ -12,9 +12,11 @@ mod attempt;
 mod auth;
 mod beat;
 mod bodies;
+mod connection;
 mod context;
 mod decode;
 mod edge;
+mod entry;
 mod fate;
 mod finish;
 mod headers;
@@ -33,6 +35,7 @@ mod wait;
 mod write;
 
 pub use context::Ctx;
+pub use entry::Entry;
 pub use hub::{Hub, Rules};
 
 use crate::api::Code;

@@ -181,6 +181,7 @@ impl Pump<'_> {
         match written {
             Written::All => Ok(()),
             Written::Stopped(stop) => Err(Fate::stopped(stop)),
+            Written::Torn(stop) => Err(Fate::stopped(stop).tearing()),
             Written::Slow => Err(Fate::slow_reader()),
             Written::Gone => Err(gone(ctx)),
         }

@@ -1,10 +1,14 @@
 //! Writing to a client that may read slowly, leave, or be told to wait no longer.
 
+use super::connection::Connection;
 use super::pace::within;
 use crate::exchange::{Exchange, Stop, UpstreamEnd};
 use bytes::Bytes;
 use pingora_proxy::Session;
 use std::time::Duration;
+
+/// How long a blocked write goes on after the request was asked to stop.
+const LAST_WRITE: Duration = Duration::from_secs(1);
 
 /// How a write went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +16,8 @@ pub enum Written {
     All,
     /// All of it, but somebody asked to stop meanwhile.
     Stopped(Stop),
+    /// Somebody asked to stop and the client did not take the rest: it is left in the middle of it.
+    Torn(Stop),
     /// It stood still for the whole time-out.
     Slow,
     /// The client has left.
@@ -19,7 +25,8 @@ pub enum Written {
 }
 
 /// Writes body bytes and flushes them. Asked to stop while the write is blocked, the upstream is let go at once by
-/// `on_stop` and its slots are free; the write itself goes on, so that the client is left at an event's end.
+/// `on_stop` and its slots are free; the write has a little longer, so that a client that reads on is left at an event's
+/// end.
 pub async fn body(
     session: &mut Session,
     bytes: Bytes,
@@ -28,23 +35,21 @@ pub async fn body(
     on_stop: impl FnOnce(),
 ) -> Written {
     let live = exchange.live().clone();
+    let connection = Connection::of(session);
     let mut write = std::pin::pin!(session.downstream_session.write_response_body(bytes, false));
     // most writes go straight to the kernel: no timer is made for those
     let stopped = tokio::select! {
         biased;
         written = write.as_mut() => return done(written),
         stop = live.stopped() => stop,
-        () = wait(timeout) => return Written::Slow,
+        () = stands_still(connection.as_deref(), timeout) => return Written::Slow,
     };
     on_stop();
     exchange.release(UpstreamEnd::Aborted);
-    tokio::select! {
-        biased;
-        written = write => match written {
-            Ok(()) => Written::Stopped(stopped),
-            Err(_) => Written::Gone,
-        },
-        () = wait(timeout) => Written::Slow,
+    match within(LAST_WRITE, write).await {
+        Some(Ok(())) => Written::Stopped(stopped),
+        Some(Err(_)) => Written::Gone,
+        None => Written::Torn(stopped),
     }
 }
 
@@ -58,12 +63,19 @@ fn done(written: pingora_core::Result<()>) -> Written {
     }
 }
 
-/// A time-out of zero never comes.
-async fn wait(timeout: Duration) {
+/// Waits until a write has made no progress for the whole time. A time-out of zero never comes.
+async fn stands_still(connection: Option<&Connection>, timeout: Duration) {
     if timeout.is_zero() {
         std::future::pending::<()>().await;
     }
-    tokio::time::sleep(timeout).await;
+    loop {
+        let before = connection.map(Connection::written);
+        tokio::time::sleep(timeout).await;
+        // on a connection that is shared with others no progress can be told: the whole write has the time
+        if connection.is_none() || connection.map(Connection::written) == before {
+            return;
+        }
+    }
 }
 
 /// Writes the last bytes of an answer whose request has ended already. Whether they went out.

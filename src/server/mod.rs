@@ -14,7 +14,7 @@ use crate::metrics::Metrics;
 use crate::ops::{
     DataDir, Drain, Listening, LogFile, LoopLag, Signals, Socket, install_error_log, raise_fd_limit,
 };
-use crate::proxy::{Gateway, Hub, Rules};
+use crate::proxy::{Entry, Gateway, Hub, Rules};
 use crate::tenant::Directory;
 use accounts::Accounts;
 use housekeeping::Housekeeping;
@@ -22,7 +22,6 @@ use pingora_core::apps::{HttpServerOptions, http_app::HttpServer};
 use pingora_core::server::configuration::ServerConf;
 use pingora_core::server::{RunArgs, Server};
 use pingora_core::services::background::background_service;
-use pingora_proxy::HttpProxy;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -171,7 +170,7 @@ fn assemble(
     let lag = LoopLag::new(hub.services.metrics.clone());
     let mut public = Listening::new("public", None, Some(closed.subscribe())).measure(lag);
     for (socket, h2c) in sockets.public {
-        public.serve(proxy_app(&server, hub, h2c), socket);
+        public.serve(entry(&server, hub, h2c), socket);
     }
     server.add_service(public);
     if let Some(socket) = sockets.admin {
@@ -186,13 +185,13 @@ fn assemble(
     server
 }
 
-fn proxy_app(server: &Server, hub: &Arc<Hub>, h2c: bool) -> HttpProxy<Gateway> {
+fn entry(server: &Server, hub: &Arc<Hub>, h2c: bool) -> Entry {
     let gateway = Gateway::new(hub.clone(), &server.configuration);
     let mut app = pingora_proxy::http_proxy(&server.configuration, gateway);
     let mut options = HttpServerOptions::default();
     options.h2c = h2c;
     app.server_options = Some(options);
-    app
+    Entry::new(app, h2c, hub.rules().config.server.timeouts.clone())
 }
 
 /// What the runtime dropped settles in its own drop; then the ledger writes what it was sent, and closes.
