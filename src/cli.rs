@@ -118,7 +118,7 @@ fn command(name: &str, args: &[String], file: Option<&Path>) -> u8 {
 }
 
 fn start(config: Config) -> u8 {
-    report(server::run(config))
+    report(server::run(config, Box::new(|| {})))
 }
 
 /// A failure is one line on standard error.

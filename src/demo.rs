@@ -26,8 +26,13 @@ pub fn run() -> Result<(), String> {
     text = text.replace(GATEWAY, &gateway).replace(ADMIN, &admin);
     let file = folder.path.join("demo.toml");
     let config = config::parse(&text, &file).map_err(|e| e.to_string())?;
-    welcome(&gateway, &admin)?;
-    server::run(config)
+    let text = welcome(&gateway, &admin);
+    let ready = move || {
+        if std::io::stdout().write_all(text.as_bytes()).is_err() {
+            log::warn!("standard output is closed; the demo runs on at http://{gateway}");
+        }
+    };
+    server::run(config, Box::new(ready))
 }
 
 /// An engine on a thread of its own; it ends with the process.
@@ -61,8 +66,8 @@ fn free(addr: &str) -> Result<String, String> {
     name(&listen(addr)?)
 }
 
-fn welcome(gateway: &str, admin: &str) -> Result<(), String> {
-    let text = format!(
+fn welcome(gateway: &str, admin: &str) -> String {
+    format!(
         r#"streamgate demo: the gateway is at http://{gateway}, two simulated engines are behind it. Ctrl-C ends it.
 Paste these into another terminal:
 
@@ -82,10 +87,7 @@ curl http://{gateway}/generations/story-1 -H 'Authorization: Bearer {KEY}'
 curl http://{admin}/metrics
 
 "#
-    );
-    std::io::stdout()
-        .write_all(text.as_bytes())
-        .map_err(|e| format!("standard output cannot be written: {e}"))
+    )
 }
 
 /// The key whose hash stands in the demo's config.

@@ -197,13 +197,13 @@ impl Exchange {
             .get_or_insert_with(clock::now);
     }
 
-    /// The upstream's part is over and its connection done with: the slots are free.
+    /// The upstream's part is over: the slots are free. How it ended is what is said first.
     pub fn release(&mut self, upstream: UpstreamEnd) {
-        if self.upstream != UpstreamEnd::None {
-            self.upstream = upstream;
-        }
         if self.slots.is_empty() {
             return;
+        }
+        if self.upstream != UpstreamEnd::None {
+            self.upstream = upstream;
         }
         self.slots.clear();
         let now = clock::now();
@@ -227,12 +227,7 @@ impl Exchange {
         let Some(lease) = self.lease.take() else {
             return;
         };
-        self.release(match self.upstream {
-            UpstreamEnd::None => UpstreamEnd::None,
-            UpstreamEnd::Complete | UpstreamEnd::Aborted | UpstreamEnd::Error => {
-                UpstreamEnd::Aborted
-            }
-        });
+        self.release(UpstreamEnd::Aborted);
         let (record, before) = self.close(ending, &lease);
         let charge = record.charged_units.minus(self.charged_before);
         let metrics = &self.services.metrics;

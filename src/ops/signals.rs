@@ -5,7 +5,7 @@ use super::log_file::LogFile;
 use crate::exchange::Registry;
 use async_trait::async_trait;
 use pingora_core::server::{ShutdownSignal, ShutdownSignalWatch};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -23,7 +23,11 @@ pub struct Signals {
     /// Set to true to close the public listeners.
     pub closed: watch::Sender<bool>,
     pub logs: Vec<LogFile>,
+    /// Called once signals are caught: from then on the process can be told to stop.
+    pub ready: Mutex<Option<Ready>>,
 }
+
+pub type Ready = Box<dyn FnOnce() + Send>;
 
 struct Caught {
     term: Signal,
@@ -42,7 +46,10 @@ enum Way {
 impl ShutdownSignalWatch for Signals {
     async fn recv(&self) -> ShutdownSignal {
         match Caught::install() {
-            Ok(mut caught) => self.run(&mut caught).await,
+            Ok(mut caught) => {
+                self.tell_ready();
+                self.run(&mut caught).await;
+            }
             Err(e) => log::error!("signals cannot be caught: {e}; stopping"),
         }
         // everything has ended by now: Pingora need not wait for anything
@@ -63,6 +70,17 @@ impl Caught {
 }
 
 impl Signals {
+    fn tell_ready(&self) {
+        let ready = self
+            .ready
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(ready) = ready {
+            ready();
+        }
+    }
+
     async fn run(&self, caught: &mut Caught) {
         let way = self.wait(caught).await;
         self.drain.begin();

@@ -13,6 +13,7 @@ use pingora_core::protocols::{
     ALPN, GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl,
     Stream, TimingDigest, UniqueID, UniqueIDType,
 };
+use pingora_core::{ErrorType, OrErr, Result};
 use pingora_proxy::Session;
 use std::io;
 use std::pin::Pin;
@@ -126,6 +127,19 @@ impl Connection {
 
     pub fn set_abort_on_close(&self, abort: bool) {
         self.abort_on_close.store(abort, Ordering::Relaxed);
+    }
+
+    /// Sends what was written and still waits in the process.
+    pub async fn flush(&self) -> Result<()> {
+        std::future::poll_fn(|cx| {
+            let mut io = self.lock();
+            match io.broken {
+                true => Poll::Ready(Err(broken())),
+                false => Pin::new(&mut io.stream).poll_flush(cx),
+            }
+        })
+        .await
+        .or_err(ErrorType::WriteError, "flushing a client's connection")
     }
 
     /// Ends the connection at once: whatever waits to be written is dropped with it.

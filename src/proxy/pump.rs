@@ -80,9 +80,12 @@ impl Pump<'_> {
                 }
                 Turn::End => return self.end(session, ctx, None).await,
                 Turn::Broken(why) => return self.end(session, ctx, Some(why)).await,
-                Turn::Stopped(stop) => return Fate::stopped(stop),
                 Turn::ClientGone => return gone(ctx),
-                Turn::Due(Due::CloseWait) => return Fate::completed(),
+                // the client has the protocol's end: nothing that comes later makes it another
+                Turn::Stopped(_) | Turn::Due(_) if has_sent_the_end(ctx) => {
+                    return Fate::completed();
+                }
+                Turn::Stopped(stop) => return Fate::stopped(stop),
                 Turn::Due(due) => return Fate::overdue(due),
             };
             if let Err(fate) = passed {
@@ -136,20 +139,19 @@ impl Pump<'_> {
             .response_body_filter(session, &mut body, end, ctx)
             .map_err(|e| Fate::gateway(&e))?;
         self.release(ctx);
-        let bytes = body.filter(|b| !b.is_empty());
-        if (bytes.is_some() || end) && !begin(session, ctx).await {
+        let Some(bytes) = body.filter(|b| !b.is_empty()) else {
+            return Ok(());
+        };
+        if !begin(session, ctx).await {
             return Err(gone(ctx));
         }
-        match bytes {
-            Some(bytes) => self.write(session, ctx, bytes).await,
-            None => Ok(()),
-        }
+        self.write(session, ctx, bytes).await
     }
 
     /// The engine is done where the protocol has ended or the body is whole: its slots are free before the client can
     /// know of it.
     fn release(&mut self, ctx: &mut Ctx) {
-        let ended = has_ended(ctx);
+        let ended = is_stream(ctx) && has_ended(ctx);
         if ended {
             self.pace.close_within(CLOSE_WAIT);
         }
@@ -200,21 +202,12 @@ impl Pump<'_> {
         {
             return fate;
         }
-        let Some(relay) = &ctx.relay else {
-            return Fate::completed();
-        };
-        let early = "the upstream ended its answer before the protocol's own end";
-        let broken = || Fate::broken(broke.unwrap_or_else(|| early.to_owned()));
-        match (&relay.answer, relay.refused) {
-            (_, Some(status)) if whole => Fate::passed_refusal().refused(status),
-            (None, None) if whole => Fate::completed(),
-            (Some(answer), None) => match answer.failure() {
-                Some(why) => Fate::reported(why, relay.request.call),
-                None if answer.ended() && (whole || relay.events) => Fate::completed(),
-                None => broken(),
-            },
-            _ => broken(),
+        let fate = judge(ctx, broke);
+        // an answer without a body: its head has waited until now
+        if fate.leaves_upstream_whole() && !begin(session, ctx).await {
+            return gone(ctx);
         }
+        fate
     }
 
     /// Gives the upstream back where its answer came whole, closes it in every other case, and says so on the record.
@@ -250,6 +243,26 @@ impl Pump<'_> {
     }
 }
 
+/// How an answer ended whose body is over, or `broke` off.
+fn judge(ctx: &Ctx, broke: Option<String>) -> Fate {
+    let Some(relay) = &ctx.relay else {
+        return Fate::completed();
+    };
+    let whole = broke.is_none();
+    let early = "the upstream ended its answer before the protocol's own end";
+    let broken = || Fate::broken(broke.unwrap_or_else(|| early.to_owned()));
+    match (&relay.answer, relay.refused) {
+        (_, Some(status)) if whole => Fate::passed_refusal().refused(status),
+        (None, None) if whole => Fate::completed(),
+        (Some(answer), None) => match answer.failure() {
+            Some(why) => Fate::reported(why, relay.request.call),
+            None if answer.ended() && (whole || relay.events) => Fate::completed(),
+            None => broken(),
+        },
+        _ => broken(),
+    }
+}
+
 /// Writes the head that waited for its body. Whether the client is still there.
 async fn begin(session: &mut Session, ctx: &mut Ctx) -> bool {
     let Some(relay) = &mut ctx.relay else {
@@ -267,6 +280,12 @@ fn has_ended(ctx: &Ctx) -> bool {
     ctx.relay.as_ref().is_some_and(|r| r.has_ended())
 }
 
+fn has_sent_the_end(ctx: &Ctx) -> bool {
+    ctx.relay
+        .as_ref()
+        .is_some_and(|r| r.events && r.has_sent_the_end())
+}
+
 fn is_stream(ctx: &Ctx) -> bool {
     ctx.relay.as_ref().is_some_and(|r| r.events)
 }
@@ -282,7 +301,8 @@ fn gone(ctx: &mut Ctx) -> Fate {
     if let Some(exchange) = &mut ctx.exchange {
         exchange.client_gone();
     }
-    match ctx.relay.as_ref().is_some_and(|r| r.has_sent_the_end()) {
+    let sent = ctx.relay.as_ref().is_some_and(|r| r.has_sent_the_end());
+    match sent {
         true => Fate::completed(),
         false => Fate::client_gone(),
     }

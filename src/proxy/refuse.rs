@@ -133,6 +133,7 @@ pub async fn answer(
 ) -> Result<()> {
     header.insert_header("X-Request-Id", ctx.request_id.as_str())?;
     ctx.answered(header.status.as_u16());
+    ctx.wire().bytes_out += u64::try_from(body.len()).unwrap_or(0);
     let empty = body.is_empty();
     session
         .write_response_header(Box::new(header), empty)

@@ -103,8 +103,10 @@ fn note(ctx: &mut Ctx, header: &ResponseHeader) {
         let id = String::from_utf8_lossy(id.as_bytes());
         exchange.named_upstream(id.chars().take(256).collect());
     }
-    if header.status.as_u16() >= 400 {
-        relay.refused = Some(header.status.as_u16());
+    let status = header.status.as_u16();
+    relay.refused = (status >= 400).then_some(status);
+    if !header.status.is_success() || status == 204 {
+        // what is no answer of a model passes without being read
         return;
     }
     if let Some(coding) = coding(header) {

@@ -36,7 +36,16 @@ pub async fn body(
 ) -> Written {
     let live = exchange.live().clone();
     let connection = Connection::of(session);
-    let mut write = std::pin::pin!(session.downstream_session.write_response_body(bytes, false));
+    let write = async {
+        let down = &mut session.downstream_session;
+        down.write_response_body(bytes, false).await?;
+        // Pingora keeps the pieces of a body of known length until it is whole
+        match &connection {
+            Some(connection) => connection.flush().await,
+            None => Ok(()),
+        }
+    };
+    let mut write = std::pin::pin!(write);
     // most writes go straight to the kernel: no timer is made for those
     let stopped = tokio::select! {
         biased;

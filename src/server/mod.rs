@@ -12,7 +12,8 @@ use crate::exchange::{Registry, Services};
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
 use crate::ops::{
-    DataDir, Drain, Listening, LogFile, LoopLag, Signals, Socket, install_error_log, raise_fd_limit,
+    DataDir, Drain, Listening, LogFile, LoopLag, Ready, Signals, Socket, install_error_log,
+    raise_fd_limit,
 };
 use crate::proxy::{Entry, Gateway, Hub, Rules};
 use crate::tenant::Directory;
@@ -23,15 +24,16 @@ use pingora_core::server::configuration::ServerConf;
 use pingora_core::server::{RunArgs, Server};
 use pingora_core::services::background::background_service;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::watch;
 
 /// How long requests that the runtime dropped may take to settle before the ledger closes.
 const SETTLE_WAIT: Duration = Duration::from_secs(1);
 
-/// Runs a gateway until a signal ends it. The error is one line: what, where, and what to do.
-pub fn run(config: Config) -> Result<(), String> {
+/// Runs a gateway until a signal ends it; `ready` is called once it serves and can be told to stop. The error is one
+/// line: what, where, and what to do.
+pub fn run(config: Config, ready: Ready) -> Result<(), String> {
     let error_log = open_log("log.error", &config.log.error)?;
     let access_file = open_log("log.access", &config.log.access)?;
     // a second gateway in one process (there is none but in tests) logs where the first does
@@ -51,11 +53,15 @@ pub fn run(config: Config) -> Result<(), String> {
     let pid_file = PidFile::write(&config.server.pid_file)?;
     let closed = watch::Sender::new(false);
     let server = assemble(&config, &hub, sockets, &closed);
-    log::info!(
+    let serving = format!(
         "streamgate {} serves on {}",
         env!("CARGO_PKG_VERSION"),
         addresses(&config)
     );
+    let ready = Box::new(move || {
+        log::info!("{serving}");
+        ready();
+    });
     server.run(RunArgs {
         shutdown_signal: Box::new(Signals {
             drain: hub.drain.clone(),
@@ -63,6 +69,7 @@ pub fn run(config: Config) -> Result<(), String> {
             registry: hub.registry.clone(),
             closed,
             logs: vec![error_log, access_file],
+            ready: Mutex::new(Some(ready)),
         }),
     });
     finish(&hub);
@@ -91,11 +98,17 @@ impl Sockets {
         let mut public = Vec::new();
         for listen in &config.listen {
             match &listen.addr {
-                ListenAddr::Tcp(addr) => {
+                ListenAddr::Tcp(addr) if listen.tls.is_empty() => {
                     public.push((Socket::bind("listen.addr", addr, buffer)?, listen.h2c));
                 }
-                ListenAddr::Unix(_) => {} // named as not in effect at start
+                // what was meant to be encrypted or local is not served in the clear or to everyone instead
+                addr @ (ListenAddr::Tcp(_) | ListenAddr::Unix(_)) => {
+                    log::warn!("listen.addr {addr} is not served: this build cannot yet")
+                }
             }
+        }
+        if public.is_empty() {
+            return Err("no listener of the config can be served by this build yet".to_owned());
         }
         let admin = config
             .admin
