@@ -138,7 +138,7 @@ impl Pump<'_> {
         self.gateway
             .response_body_filter(session, &mut body, end, ctx)
             .map_err(|e| Fate::gateway(&e))?;
-        self.release(ctx);
+        self.release(ctx, end);
         let Some(bytes) = body.filter(|b| !b.is_empty()) else {
             return Ok(());
         };
@@ -150,12 +150,13 @@ impl Pump<'_> {
 
     /// The engine is done where the protocol has ended or the body is whole: its slots are free before the client can
     /// know of it.
-    fn release(&mut self, ctx: &mut Ctx) {
+    fn release(&mut self, ctx: &mut Ctx, end: bool) {
         let ended = is_stream(ctx) && has_ended(ctx);
         if ended {
             self.pace.close_within(CLOSE_WAIT);
         }
-        let done = ended || self.upstream.as_mut().is_some_and(Upstream::is_done);
+        // a body that broke off counts as done too: how it ended is judged by the end itself
+        let done = ended || (!end && self.upstream.as_mut().is_some_and(Upstream::is_done));
         if done && let Some(exchange) = &mut ctx.exchange {
             exchange.release(UpstreamEnd::Complete);
         }
