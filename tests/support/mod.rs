@@ -7,12 +7,16 @@
 pub mod ask;
 pub mod client;
 pub mod config;
+pub mod dialect;
 pub mod engine;
 pub mod events;
 pub mod gateway;
 pub mod metrics;
+pub mod odd;
+pub mod pair;
 pub mod ports;
 pub mod process;
+pub mod random;
 pub mod scratch;
 pub mod script;
 pub mod sim;
@@ -24,10 +28,10 @@ pub const KEY: &str = "sk-test-acme-0001";
 /// The key of the tenant `other`.
 pub const OTHER_KEY: &str = "sk-test-other-0002";
 
-/// A key's SHA-256 in hex, as a config holds it.
-pub fn sha256(text: &str) -> String {
+/// The SHA-256 in hex, as a config holds a key's.
+pub fn sha256(bytes: impl AsRef<[u8]>) -> String {
     use sha2::Digest;
-    sha2::Sha256::digest(text.as_bytes())
+    sha2::Sha256::digest(bytes.as_ref())
         .iter()
         .map(|b| format!("{b:02x}"))
         .collect()

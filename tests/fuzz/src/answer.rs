@@ -63,10 +63,19 @@ impl Run {
     }
 
     fn figures_are_believable(&self) {
-        let counted = Units(u64::from(self.content).max(u64::try_from(self.out.len()).unwrap_or(u64::MAX)));
-        assert!(self.totals.generated <= Units::BELIEVABLE_MAX.plus(counted), "{:?}", self.totals);
+        let counted =
+            Units(u64::from(self.content).max(u64::try_from(self.out.len()).unwrap_or(u64::MAX)));
+        assert!(
+            self.totals.generated <= Units::BELIEVABLE_MAX.plus(counted),
+            "{:?}",
+            self.totals
+        );
         let most = Units(Units::BELIEVABLE_MAX.0 * 3);
-        assert!(self.totals.input.is_none_or(|units| units <= most), "{:?}", self.totals);
+        assert!(
+            self.totals.input.is_none_or(|units| units <= most),
+            "{:?}",
+            self.totals
+        );
     }
 
     /// A native stream's events are numbered from 1, hold JSON, and say `completed` where and only where it ended; a
@@ -79,12 +88,18 @@ impl Run {
         let mut names = Vec::new();
         for (n, block) in book::blocks(&self.out).into_iter().enumerate() {
             let number = format!("id: {}\n", n + 1);
-            assert!(block.starts_with(number.as_bytes()), "the events are not numbered on");
+            assert!(
+                block.starts_with(number.as_bytes()),
+                "the events are not numbered on"
+            );
             let event = book::events(block).pop().unwrap_or_default();
             assert!(serde_json::from_slice::<Value>(&event.data.unwrap_or_default()).is_ok());
             names.push(event.name.unwrap_or_default());
         }
-        assert_eq!(names.first().map(Vec::as_slice), Some(b"started".as_slice()));
+        assert_eq!(
+            names.first().map(Vec::as_slice),
+            Some(b"started".as_slice())
+        );
         assert_eq!(names.iter().any(|name| name == b"completed"), self.ended);
     }
 }
@@ -112,14 +127,21 @@ fn passes(case: &Case<'_>, out: &[u8]) {
     };
     if !case.options.hide_usage {
         assert!(came.starts_with(out), "bytes were changed");
-        assert_eq!(book::events(out), book::events(&came), "a whole event was held back");
+        assert_eq!(
+            book::events(out),
+            book::events(&came),
+            "a whole event was held back"
+        );
         return;
     }
     let mut rest = out;
     for block in book::blocks(&came) {
         match rest.strip_prefix(block) {
             Some(after) => rest = after,
-            None => assert!(speaks_of_usage(block), "something else than usage was left out"),
+            None => assert!(
+                speaks_of_usage(block),
+                "something else than usage was left out"
+            ),
         }
     }
     assert!(came.ends_with(rest), "bytes were changed");
@@ -149,8 +171,15 @@ fn bears_heartbeats(case: &Case<'_>, plain: &[u8]) {
     out.extend_from_slice(&last);
     unbeaten.extend_from_slice(&last);
     let without_bom = plain.strip_prefix(b"\xef\xbb\xbf").unwrap_or(plain);
-    assert!(unbeaten == plain || unbeaten == without_bom, "a heartbeat changed the upstream's bytes");
-    assert_eq!(but_pings(&out, &beat), but_pings(plain, &beat), "a heartbeat changed the events");
+    assert!(
+        unbeaten == plain || unbeaten == without_bom,
+        "a heartbeat changed the upstream's bytes"
+    );
+    assert_eq!(
+        but_pings(&out, &beat),
+        but_pings(plain, &beat),
+        "a heartbeat changed the events"
+    );
 }
 
 fn but_pings(bytes: &[u8], beat: &[u8]) -> Vec<book::Event> {
@@ -175,8 +204,15 @@ fn can_fail_anywhere(case: &Case<'_>) {
     let before = book::events(&out).len();
     out.extend_from_slice(&answer.error_event(&FAULT));
     let events = book::events(&out);
-    assert_eq!(events.len(), before + 1, "the error event does not stand alone");
-    let data = events.last().and_then(|event| event.data.clone()).unwrap_or_default();
+    assert_eq!(
+        events.len(),
+        before + 1,
+        "the error event does not stand alone"
+    );
+    let data = events
+        .last()
+        .and_then(|event| event.data.clone())
+        .unwrap_or_default();
     let document: Value = serde_json::from_slice(&data).unwrap_or_default();
     assert_eq!(document["error"]["code"], "upstream_broken");
 }

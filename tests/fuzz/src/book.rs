@@ -11,8 +11,13 @@ pub struct Event {
 /// The events of all blocks that have ended; a block without name and data is none. One BOM may lead.
 pub fn events(bytes: &[u8]) -> Vec<Event> {
     let blocks = blocks(bytes);
-    let starts = blocks.iter().enumerate().map(|(n, block)| (if n == 0 { bom(block) } else { 0 }, block));
-    starts.filter_map(|(start, block)| event(&block[start..])).collect()
+    let starts = blocks
+        .iter()
+        .enumerate()
+        .map(|(n, block)| (if n == 0 { bom(block) } else { 0 }, block));
+    starts
+        .filter_map(|(start, block)| event(&block[start..]))
+        .collect()
 }
 
 /// The blocks that have ended, each with its blank line. A BOM stays in the first.
@@ -68,10 +73,18 @@ fn event(block: &[u8]) -> Option<Event> {
 fn line(bytes: &[u8], at: usize) -> Option<(&[u8], usize)> {
     let rest = &bytes[at..];
     let end = rest.iter().position(|b| matches!(b, b'\r' | b'\n'))?;
-    let width = if rest[end..].starts_with(b"\r\n") { 2 } else { 1 };
+    let width = if rest[end..].starts_with(b"\r\n") {
+        2
+    } else {
+        1
+    };
     Some((&rest[..end], at + end + width))
 }
 
 fn bom(bytes: &[u8]) -> usize {
-    if bytes.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 }
+    if bytes.starts_with(b"\xef\xbb\xbf") {
+        3
+    } else {
+        0
+    }
 }

@@ -28,7 +28,11 @@ impl Case<'_> {
             shape: if flag(4) { Shape::Whole } else { Shape::Events },
             options: AnswerOptions {
                 hide_usage: flag(1),
-                line_ends: if flag(2) { LineEnds::Lf } else { LineEnds::Keep },
+                line_ends: if flag(2) {
+                    LineEnds::Lf
+                } else {
+                    LineEnds::Keep
+                },
                 bytes_per_unit: 4,
             },
             seed: u64::from(digits[2]) << 8 | u64::from(digits[3]),

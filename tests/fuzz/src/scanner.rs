@@ -60,14 +60,22 @@ pub fn check(case: &Case<'_>) {
     }
     out.extend_from_slice(scanner.tail());
     assert_eq!(out, case.stream, "bytes were changed");
-    assert_eq!(capped(log.events), capped(book::events(case.stream)), "other events");
+    assert_eq!(
+        capped(log.events),
+        capped(book::events(case.stream)),
+        "other events"
+    );
 }
 
 /// What is shown in part can be closed at any time: an event written behind it stands alone.
 fn closes(scanner: &Scanner, out: &[u8]) {
     let closed = [out, scanner.closing(), b"data: last\n\n".as_slice()].concat();
     let last = book::events(&closed).pop().and_then(|event| event.data);
-    assert_eq!(last.as_deref(), Some(b"last".as_slice()), "an event shown in part was not closed");
+    assert_eq!(
+        last.as_deref(),
+        Some(b"last".as_slice()),
+        "an event shown in part was not closed"
+    );
 }
 
 fn capped(mut events: Vec<book::Event>) -> Vec<book::Event> {
