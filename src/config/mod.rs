@@ -103,6 +103,21 @@ pub struct Network {
     pub prefix: u8,
 }
 
+impl Network {
+    pub fn contains(&self, ip: IpAddr) -> bool {
+        let (ours, theirs) = match (self.address, ip) {
+            (IpAddr::V4(a), IpAddr::V4(b)) => (a.to_bits().into(), b.to_bits().into()),
+            (IpAddr::V6(a), IpAddr::V6(b)) => (a.to_bits(), b.to_bits()),
+            (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => return false,
+        };
+        let width = if ip.is_ipv4() { 32 } else { 128 };
+        let shift = u32::from(width - self.prefix.min(width));
+        // a range of everything shifts all bits out
+        let network = |bits: u128| bits.checked_shr(shift).unwrap_or(0);
+        network(ours) == network(theirs)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListenAddr {
     Tcp(String),

@@ -9,7 +9,6 @@ pub(super) const KEYS: &[&str] = &[
     "listen.h2",
     "listen.proxy_protocol",
     "server.upgrade_sock",
-    "server.trusted_proxies",
     "server.max_connections",
     "tenant.priority",
     "tenant.weight",

@@ -114,7 +114,15 @@ async fn try_once(
     for _ in 0..STALE_MAX {
         let (mut connection, reused) = upstream::connect(gateway, session, ctx, pace).await?;
         match upstream::send(gateway, session, ctx, pace, &mut connection).await {
-            Ok(()) => return upstream::head(gateway, session, ctx, pace, connection).await,
+            Ok(answered) => {
+                if let Some(exchange) = &mut ctx.exchange {
+                    exchange.called();
+                }
+                if answered {
+                    return Ok(connection);
+                }
+                return upstream::head(gateway, session, ctx, pace, connection).await;
+            }
             Err(failure) if reused && failure.kind == Kind::NotSent => {
                 log::debug!("a connection of the pool was stale; taking another");
                 if let Some(exchange) = &mut ctx.exchange {

@@ -2,6 +2,7 @@
 
 use super::connection::Connection;
 use super::context::Ctx;
+use super::forwarded;
 use super::refuse::Refusal;
 use crate::api::{Call, Code};
 use crate::config::HalfClose;
@@ -37,10 +38,11 @@ pub fn begin(session: &mut Session, ctx: &mut Ctx) {
             .take(256)
             .collect()
     });
-    let client = session
-        .client_addr()
-        .and_then(|a| a.as_inet())
-        .map_or_else(|| "-".to_owned(), |a| a.ip().to_string());
+    let trusted = ctx.rules.config.server.trusted_proxies.as_slice();
+    let client = forwarded::peer(session).map_or_else(
+        || "-".to_owned(),
+        |peer| forwarded::client(peer, &header.headers, trusted).to_string(),
+    );
     let wire = ctx.wire();
     wire.method = method;
     wire.path = path;

@@ -19,6 +19,7 @@ mod edge;
 mod entry;
 mod fate;
 mod finish;
+mod forwarded;
 mod headers;
 mod hub;
 mod ids;

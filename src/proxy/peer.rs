@@ -1,6 +1,7 @@
 //! The upstream's side of a request: which backend, over what connection, with which head.
 
 use super::context::Ctx;
+use super::forwarded;
 use super::headers;
 use crate::config::{self, Protocol};
 use pingora_core::upstreams::peer::{ALPN, HttpPeer, Peer};
@@ -77,7 +78,7 @@ pub fn request_head(session: &Session, ctx: &Ctx, header: &mut RequestHeader) ->
     if !header.headers.contains_key("x-request-id") {
         header.insert_header("X-Request-Id", ctx.request_id.as_str())?;
     }
-    forwarded(session, header)?;
+    forwarded::tell(session, ctx, header)?;
     if let Some(key) = &rules.api_key {
         match rules.protocol {
             Protocol::OpenAi => {
@@ -105,18 +106,6 @@ fn host(ctx: &Ctx, rules: &config::Pool) -> String {
             .map(|m| m.addr.clone())
             .unwrap_or_default()
     })
-}
-
-/// Who asked, in the words of the de-facto headers. A client's own claims were taken off before.
-fn forwarded(session: &Session, header: &mut RequestHeader) -> Result<()> {
-    let client = session
-        .client_addr()
-        .and_then(|a| a.as_inet())
-        .map(SocketAddr::ip);
-    if let Some(ip) = client {
-        header.insert_header("X-Forwarded-For", ip.to_string())?;
-    }
-    header.insert_header("X-Forwarded-Proto", "http")
 }
 
 #[cfg(test)]

@@ -19,6 +19,9 @@ use pingora_proxy::{ProxyHttp, Session};
 use std::future::Future;
 use std::time::Duration;
 
+/// How long an answer is looked for on a connection that took no more of the request.
+const EARLY_ANSWER: Duration = Duration::from_millis(500);
+
 /// A connection that carries one answer.
 pub struct Upstream {
     pub http: HttpSession<()>,
@@ -152,14 +155,14 @@ fn no_pick(ctx: &Ctx) -> Fate {
     }
 }
 
-/// Sends the request's head and body.
+/// Sends the request's head and body. Whether the upstream has answered before it read all of it.
 pub async fn send(
     gateway: &Gateway,
     session: &mut Session,
     ctx: &mut Ctx,
     pace: &mut Pace,
     upstream: &mut Upstream,
-) -> Tried<()> {
+) -> Tried<bool> {
     let body = ctx
         .relay
         .as_ref()
@@ -173,13 +176,18 @@ pub async fn send(
         .map_err(|e| Failure::last(Fate::gateway(&e)))?;
     let writing = Box::pin(write_request(&mut upstream.http, header, body));
     let written = race(writing, gateway, session, ctx, pace).await?;
-    if let Err(e) = written {
-        log::debug!("{}: the request could not be written: {e}", ctx.request_id);
-        return Err(Failure::not_sent(Fate::broken(
+    let Err(e) = written else {
+        return Ok(false);
+    };
+    log::debug!("{}: the request could not be written: {e}", ctx.request_id);
+    // an upstream that says no before it has read the body closes behind its answer
+    let early = Box::pin(within(EARLY_ANSWER, read_head(&mut upstream.http)));
+    match race(early, gateway, session, ctx, pace).await? {
+        Some(Ok(())) => Ok(true),
+        _ => Err(Failure::not_sent(Fate::broken(
             "the connection to the upstream broke while the request was sent",
-        )));
+        ))),
     }
-    Ok(())
 }
 
 async fn write_request(
@@ -200,9 +208,6 @@ pub async fn head(
     pace: &mut Pace,
     mut upstream: Upstream,
 ) -> Tried<Upstream> {
-    if let Some(exchange) = &mut ctx.exchange {
-        exchange.called();
-    }
     let limit = rules(ctx).map_or(Duration::ZERO, |r| r.timeouts.first_byte);
     let reading = Box::pin(within(limit, read_head(&mut upstream.http)));
     let read = race(reading, gateway, session, ctx, pace).await;
