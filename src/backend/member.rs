@@ -24,10 +24,20 @@ pub struct Member {
 
 impl Member {
     pub fn new(backend: &config::Backend) -> Arc<Member> {
+        Member::with(backend, Slots::new(backend.max_streams))
+    }
+
+    /// The same backend under new rules: what runs on it goes on being counted.
+    pub fn again(&self, backend: &config::Backend) -> Arc<Member> {
+        self.slots.set_max(backend.max_streams);
+        Member::with(backend, self.slots.clone())
+    }
+
+    fn with(backend: &config::Backend, slots: Arc<Slots>) -> Arc<Member> {
         Arc::new(Member {
             addr: backend.addr.clone(),
             weight: backend.weight.max(1),
-            slots: Slots::new(backend.max_streams),
+            slots,
             failures: AtomicU64::new(0),
             paused_until: Mutex::new(None),
         })

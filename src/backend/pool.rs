@@ -44,9 +44,16 @@ pub enum NoPick {
 }
 
 impl Pool {
-    /// A pool with its backends looked up once; names that do not resolve yet are found by a later `refresh`.
-    pub async fn start(rules: &config::Pool) -> Pool {
-        let members: Vec<_> = rules.backends.iter().map(Member::new).collect();
+    /// A pool with its backends looked up once; names that do not resolve yet are found by a later `refresh`. What runs in
+    /// the pool of the same name `before` goes on being counted.
+    pub async fn start(rules: &config::Pool, before: Option<&Pool>) -> Pool {
+        let member = |backend: &config::Backend| {
+            let known = before.and_then(|p| p.members.iter().find(|m| m.addr == backend.addr));
+            known.map_or_else(|| Member::new(backend), |m| m.again(backend))
+        };
+        let members: Vec<_> = rules.backends.iter().map(member).collect();
+        let slots = before.map_or_else(|| Slots::new(None), |p| p.slots.clone());
+        slots.set_max(rules.max_streams);
         let backends = Backends::new(Box::new(Named::new(members.clone())));
         let balancer = match rules.balance {
             Balance::RoundRobin => Balancer::RoundRobin(LoadBalancer::from_backends(backends)),
@@ -56,7 +63,7 @@ impl Pool {
             }
         };
         let pool = Pool {
-            slots: Slots::new(rules.max_streams),
+            slots,
             retries: RetryBudget::new(),
             members,
             balancer,
@@ -149,7 +156,7 @@ mod tests {
             "[[listen]]\naddr = \"127.0.0.1:1\"\n[[tenant]]\nname = \"t\"\nanonymous = true\n[[pool]]\nname = \"p\"\nmodels = [\"m\"]\nbalance = \"{balance}\"\nbackends = [{backends}]\n"
         );
         let config = config::parse(&text, std::path::Path::new("/x/test.toml")).unwrap();
-        Pool::start(&config.pools[0]).await
+        Pool::start(&config.pools[0], None).await
     }
 
     const TWO: &str =

@@ -9,10 +9,12 @@ pub struct Pools {
 }
 
 impl Pools {
-    pub async fn start(rules: &[config::Pool]) -> Pools {
+    /// The pools of a configuration; `before` are those of the one it takes the place of.
+    pub async fn start(rules: &[config::Pool], before: Option<&Pools>) -> Pools {
         let mut pools = Vec::with_capacity(rules.len());
         for rules in rules {
-            pools.push(Arc::new(Pool::start(rules).await));
+            let same = before.and_then(|b| b.pools.iter().find(|p| p.rules.name == rules.name));
+            pools.push(Arc::new(Pool::start(rules, same.map(Arc::as_ref)).await));
         }
         Pools { pools }
     }

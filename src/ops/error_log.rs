@@ -10,19 +10,18 @@ const LEN_MAX: usize = 4096;
 
 struct ErrorLog {
     file: LogFile,
-    level: LevelFilter,
 }
 
 /// Makes this the process' log. Called once, at start.
 pub fn install(file: LogFile, level: LevelFilter) -> Result<(), log::SetLoggerError> {
-    log::set_boxed_logger(Box::new(ErrorLog { file, level }))?;
+    log::set_boxed_logger(Box::new(ErrorLog { file }))?;
     log::set_max_level(level);
     Ok(())
 }
 
 impl Log for ErrorLog {
     fn enabled(&self, metadata: &Metadata) -> bool {
-        metadata.level() <= level_of(metadata.target(), self.level)
+        metadata.level() <= level_of(metadata.target(), log::max_level())
     }
 
     fn log(&self, record: &Record) {

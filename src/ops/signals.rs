@@ -25,6 +25,13 @@ pub struct Signals {
     pub logs: Vec<LogFile>,
     /// Called once signals are caught: from then on the process can be told to stop.
     pub ready: Mutex<Option<Ready>>,
+    pub reload: Box<dyn Reloading>,
+}
+
+/// What HUP does.
+#[async_trait]
+pub trait Reloading: Send + Sync {
+    async fn reload(&self);
 }
 
 pub type Ready = Box<dyn FnOnce() + Send>;
@@ -111,7 +118,7 @@ impl Signals {
                 _ = caught.term.recv() => return Way::Drain,
                 _ = caught.quit.recv() => return Way::Drain,
                 _ = caught.int.recv() => return Way::AtOnce,
-                _ = caught.hup.recv() => log::warn!("SIGHUP: reloading is not in effect yet; restart to take a new config"),
+                _ = caught.hup.recv() => self.reload.reload().await,
                 _ = caught.usr1.recv() => self.reopen(),
             }
         }

@@ -156,7 +156,7 @@ async fn take(ctx: &Ctx, asking: &Asking, named: bool) -> Result<Taking, Refusal
     if named {
         refuse_known(&ctx.hub, asking, &ctx.request_id).await?;
     }
-    let tenant_slot = slot(&tenant.slots, Code::TenantSlotsFull, "this key's tenant")?;
+    let tenant_slot = slot(tenant.slots(), Code::TenantSlotsFull, "this key's tenant")?;
     let pool_slot = slot(&asking.pool.slots, Code::PoolSlotsFull, "the model's pool")?;
     let reserved = tenant
         .reserve(wanted(asking), clock::now())

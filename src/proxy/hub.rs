@@ -5,7 +5,7 @@ use crate::backend::Pools;
 use crate::config::Config;
 use crate::exchange::{Registry, Services};
 use crate::ops::Drain;
-use crate::tenant::Directory;
+use crate::tenant::{Directory, Holdings};
 use arc_swap::ArcSwap;
 use std::sync::Arc;
 
@@ -18,6 +18,7 @@ pub struct Rules {
 
 pub struct Hub {
     rules: ArcSwap<Rules>,
+    pub holdings: Arc<Holdings>,
     pub services: Arc<Services>,
     pub registry: Arc<Registry>,
     pub drain: Arc<Drain>,
@@ -28,12 +29,7 @@ pub struct Hub {
 }
 
 impl Hub {
-    pub fn new(
-        rules: Rules,
-        services: Arc<Services>,
-        registry: Arc<Registry>,
-        drain: Arc<Drain>,
-    ) -> Hub {
+    pub fn new(rules: Rules, services: Arc<Services>, holdings: Arc<Holdings>) -> Hub {
         let node = match &rules.config.cluster {
             Some(cluster) => cluster.node.clone(),
             None => host_name(),
@@ -42,14 +38,20 @@ impl Hub {
             bodies: BodyMemory::new(rules.config.server.max_body_memory),
             rules: ArcSwap::from_pointee(rules),
             services,
-            registry,
-            drain,
+            holdings,
+            registry: Arc::new(Registry::default()),
+            drain: Arc::new(Drain::default()),
             node,
         }
     }
 
     pub fn rules(&self) -> Arc<Rules> {
         self.rules.load_full()
+    }
+
+    /// Puts other rules in force. Requests that run keep theirs.
+    pub fn set_rules(&self, rules: Rules) {
+        self.rules.store(Arc::new(rules));
     }
 }
 

@@ -1,27 +1,28 @@
 //! What the ledger tells brought to where it belongs: sums to the tenants' accounts, counts and times to the metrics.
 
 use crate::budget::Change;
+use crate::clock;
 use crate::ledger::{LedgerError, Observer, Posting, Recovered};
 use crate::metrics::Metrics;
-use crate::tenant::Directory;
+use crate::tenant::Holdings;
 use std::sync::Arc;
 use std::time::Duration;
 
 pub struct Accounts {
-    tenants: Arc<Directory>,
+    holdings: Arc<Holdings>,
     metrics: Arc<Metrics>,
 }
 
 impl Accounts {
-    pub fn new(tenants: Arc<Directory>, metrics: Arc<Metrics>) -> Accounts {
-        Accounts { tenants, metrics }
+    pub fn new(holdings: Arc<Holdings>, metrics: Arc<Metrics>) -> Accounts {
+        Accounts { holdings, metrics }
     }
 }
 
 /// Puts what the ledger found at start on the accounts.
-pub fn recover(tenants: &Directory, metrics: &Metrics, recovered: &Recovered) {
+pub fn recover(holdings: &Holdings, metrics: &Metrics, recovered: &Recovered) {
     for posting in &recovered.accounts {
-        post(tenants, posting);
+        post(holdings, posting);
     }
     set_counts(metrics, recovered.open, recovered.unknown);
     if recovered.unknown > 0 {
@@ -33,13 +34,13 @@ pub fn recover(tenants: &Directory, metrics: &Metrics, recovered: &Recovered) {
     }
 }
 
-fn post(tenants: &Directory, posting: &Posting) {
+fn post(holdings: &Holdings, posting: &Posting) {
     let change = Change {
         charged: posting.amounts.charged,
         reserved: posting.amounts.reserved,
         held: posting.amounts.held,
     };
-    tenants.adjust(&posting.tenant, posting.hour, change);
+    holdings.adjust(&posting.tenant, posting.hour, change, clock::now());
 }
 
 fn set_counts(metrics: &Metrics, open: u64, unknown: u64) {
@@ -63,6 +64,6 @@ impl Observer for Accounts {
     fn recovered_writes(&self) {}
 
     fn adjusted(&self, change: &Posting) {
-        post(&self.tenants, change);
+        post(&self.holdings, change);
     }
 }

@@ -3,20 +3,20 @@
 
 mod accounts;
 mod housekeeping;
+mod reload;
 
 use crate::access_log::AccessLog;
 use crate::admin::AdminApp;
 use crate::backend::Pools;
 use crate::config::{Config, ListenAddr, OnUnknown};
-use crate::exchange::{Registry, Services};
+use crate::exchange::Services;
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
 use crate::ops::{
-    DataDir, Drain, Listening, LogFile, LoopLag, Ready, Signals, Socket, install_error_log,
-    raise_fd_limit,
+    DataDir, Listening, LogFile, LoopLag, Ready, Signals, Socket, install_error_log, raise_fd_limit,
 };
 use crate::proxy::{Entry, Gateway, Hub, Rules};
-use crate::tenant::Directory;
+use crate::tenant::{Directory, Holdings};
 use accounts::Accounts;
 use housekeeping::Housekeeping;
 use pingora_core::apps::{HttpServerOptions, http_app::HttpServer};
@@ -70,6 +70,7 @@ pub fn run(config: Config, ready: Ready) -> Result<(), String> {
             closed,
             logs: vec![error_log, access_file],
             ready: Mutex::new(Some(ready)),
+            reload: Box::new(reload::Reload::new(hub.clone())),
         }),
     });
     finish(&hub);
@@ -122,32 +123,38 @@ impl Sockets {
 /// Everything the requests share, with the ledger open and its recovered sums on the accounts.
 fn build_hub(config: &Config, access_log: AccessLog) -> Result<Arc<Hub>, String> {
     let metrics = Arc::new(Metrics::new().map_err(|e| format!("metrics: {e}"))?);
-    let tenants = Arc::new(Directory::new(&config.tenants));
-    let accounts = Accounts::new(tenants.clone(), metrics.clone());
+    let holdings = Arc::new(Holdings::default());
+    let accounts = Accounts::new(holdings.clone(), metrics.clone());
     let (ledger, recovered) =
         Ledger::start(&config.ledger, Box::new(accounts)).map_err(|e| e.to_string())?;
-    accounts::recover(&tenants, &metrics, &recovered);
-    let pools = boot_runtime()?.block_on(Pools::start(&config.pools));
-    for pool in pools.all() {
-        metrics.add_pool(&pool.rules.name);
-    }
+    accounts::recover(&holdings, &metrics, &recovered);
+    let rules = boot_runtime()?.block_on(rules(config.clone(), &holdings, &metrics, None));
     let services = Arc::new(Services {
         ledger,
         metrics,
         access_log,
         checkpoints: config.ledger.on_unknown == OnUnknown::ChargeCounted,
     });
-    let rules = Rules {
+    Ok(Arc::new(Hub::new(rules, services, holdings)))
+}
+
+/// What a configuration turns into, with what survives of the rules `before`.
+async fn rules(
+    config: Config,
+    holdings: &Holdings,
+    metrics: &Metrics,
+    before: Option<&Rules>,
+) -> Rules {
+    let tenants = Arc::new(Directory::new(&config.tenants, holdings));
+    let pools = Pools::start(&config.pools, before.map(|b| &b.pools)).await;
+    for pool in pools.all() {
+        metrics.add_pool(&pool.rules.name);
+    }
+    Rules {
+        config,
         tenants,
         pools,
-        config: config.clone(),
-    };
-    Ok(Arc::new(Hub::new(
-        rules,
-        services,
-        Arc::new(Registry::default()),
-        Arc::new(Drain::default()),
-    )))
+    }
 }
 
 /// A runtime for the look-ups before the server's own exist.

@@ -1,38 +1,33 @@
 //! From a key to its tenant. Keys are known by their SHA-256 alone: the look-up's time says nothing of a key.
 
 use super::TenantName;
-use crate::budget::{Account, Change, Hour};
-use crate::clock::{self, Timestamp};
+use super::holdings::{Holding, Holdings};
+use crate::budget::Account;
+use crate::clock;
 use crate::config::{self, KeyHash, ModelSet};
 use crate::slots::Slots;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
-/// One tenant: its rules, and what it holds.
+/// One tenant: the rules in force, and what it holds.
 #[derive(Debug)]
 pub struct Tenant {
     pub rules: config::Tenant,
-    /// Execution slots over all pools.
-    pub slots: Arc<Slots>,
-    account: Mutex<Account>,
+    holding: Arc<Holding>,
 }
 
 impl Tenant {
-    fn new(rules: config::Tenant, now: Timestamp) -> Tenant {
-        Tenant {
-            slots: Slots::new(rules.max_streams),
-            account: Mutex::new(Account::new(rules.budget, now)),
-            rules,
-        }
-    }
-
     pub fn name(&self) -> &TenantName {
         &self.rules.name
     }
 
+    pub fn slots(&self) -> &Arc<Slots> {
+        &self.holding.slots
+    }
+
     pub fn account(&self) -> MutexGuard<'_, Account> {
-        self.account.lock().unwrap_or_else(PoisonError::into_inner)
+        self.holding.account()
     }
 
     pub fn may_use(&self, model: &str) -> bool {
@@ -43,7 +38,7 @@ impl Tenant {
     }
 }
 
-/// All tenants.
+/// All tenants of one configuration.
 #[derive(Debug)]
 pub struct Directory {
     tenants: Vec<Arc<Tenant>>,
@@ -52,12 +47,15 @@ pub struct Directory {
 }
 
 impl Directory {
-    pub fn new(rules: &[config::Tenant]) -> Directory {
+    pub fn new(rules: &[config::Tenant], holdings: &Holdings) -> Directory {
         let now = clock::now();
-        let tenants: Vec<_> = rules
-            .iter()
-            .map(|r| Arc::new(Tenant::new(r.clone(), now)))
-            .collect();
+        let tenant = |rules: &config::Tenant| {
+            Arc::new(Tenant {
+                holding: holdings.of(rules, now),
+                rules: rules.clone(),
+            })
+        };
+        let tenants: Vec<_> = rules.iter().map(tenant).collect();
         let by_key = tenants
             .iter()
             .flat_map(|t| t.rules.keys.iter().map(|k| (*k, t.clone())))
@@ -78,18 +76,7 @@ impl Directory {
         }
     }
 
-    pub fn by_name(&self, name: &TenantName) -> Option<&Arc<Tenant>> {
-        self.tenants.iter().find(|t| t.name() == name)
-    }
-
     pub fn all(&self) -> &[Arc<Tenant>] {
         &self.tenants
-    }
-
-    /// Brings what the ledger knows of an hour to a tenant's account. A tenant that is no longer configured has none.
-    pub fn adjust(&self, name: &TenantName, hour: Hour, change: Change) {
-        if let Some(tenant) = self.by_name(name) {
-            tenant.account().adjust(hour, change);
-        }
     }
 }

@@ -1,0 +1,85 @@
+//! Reloading: the whole new configuration comes into force, or nothing of it. Accounts, running streams and open
+//! connections are not touched; what cannot change in a running process is named.
+
+use crate::config::{self, Config, Findings};
+use crate::ops::Reloading;
+use crate::proxy::Hub;
+use async_trait::async_trait;
+use std::sync::Arc;
+
+/// Reloads the file that the gateway was started with.
+pub struct Reload {
+    hub: Arc<Hub>,
+}
+
+impl Reload {
+    pub fn new(hub: Arc<Hub>) -> Reload {
+        Reload { hub }
+    }
+}
+
+#[async_trait]
+impl Reloading for Reload {
+    async fn reload(&self) {
+        match reload(&self.hub).await {
+            Ok(()) => log::info!("the config was reloaded"),
+            Err(findings) => {
+                log::error!("the config was not reloaded, the old one stays in force:");
+                for line in findings.lines() {
+                    log::error!("{line}");
+                }
+            }
+        }
+    }
+}
+
+/// Reads the file anew and puts it in force.
+pub async fn reload(hub: &Hub) -> Result<(), Findings> {
+    let before = hub.rules();
+    let config = config::load(&before.config.file)?;
+    for line in &config.not_in_effect {
+        log::warn!("{line}");
+    }
+    for key in fixed(&before.config, &config) {
+        log::warn!(
+            "{key} has changed: it needs an upgrade, until then the old value stays in force"
+        );
+    }
+    log::set_max_level(config.log.level);
+    hub.services.ledger.configure(&config.ledger);
+    let metrics = hub.services.metrics.clone();
+    let rules = super::rules(config, &hub.holdings, &metrics, Some(&before)).await;
+    hub.set_rules(rules);
+    Ok(())
+}
+
+/// The keys that differ and that a running process cannot change.
+fn fixed(before: &Config, after: &Config) -> Vec<&'static str> {
+    let listeners = |c: &Config| {
+        c.listen
+            .iter()
+            .map(|l| format!("{l:?}"))
+            .collect::<Vec<_>>()
+    };
+    let admin = |c: &Config| c.admin.as_ref().map(|a| a.addr.clone());
+    let (old, new) = (&before.server, &after.server);
+    let differs = [
+        ("listen", listeners(before) != listeners(after)),
+        ("admin.addr", admin(before) != admin(after)),
+        ("server.threads", old.threads != new.threads),
+        ("server.data_dir", old.data_dir != new.data_dir),
+        ("server.pid_file", old.pid_file != new.pid_file),
+        ("server.upgrade_sock", old.upgrade_sock != new.upgrade_sock),
+        (
+            "server.socket_buffer",
+            old.socket_buffer != new.socket_buffer,
+        ),
+        ("log.access", before.log.access != after.log.access),
+        ("log.error", before.log.error != after.log.error),
+        ("log.format", before.log.format != after.log.format),
+    ];
+    differs
+        .into_iter()
+        .filter_map(|(key, differs)| differs.then_some(key))
+        .collect()
+}
