@@ -33,6 +33,9 @@ impl AdminApp {
             "/readyz" if self.hub.drain.is_draining() => {
                 text(StatusCode::SERVICE_UNAVAILABLE, "draining\n")
             }
+            "/readyz" if !self.hub.drain.has_started() => {
+                text(StatusCode::SERVICE_UNAVAILABLE, "starting\n")
+            }
             "/readyz" => text(StatusCode::OK, "ready\n"),
             "/metrics" => self.metrics(),
             _ => text(

@@ -49,6 +49,12 @@ impl Ending {
         Ending::new(State::Failed, EndedBy::Timeout, Some(why))
     }
 
+    /// The whole answer took longer than it may.
+    pub fn too_long() -> Ending {
+        let why = "the answer was not over within the total time-out";
+        Ending::new(State::Failed, EndedBy::Timeout, Some(why.to_owned()))
+    }
+
     /// The upstream failed: not reached, refused, broke off, or reported an error of its own.
     pub fn upstream(why: impl Into<String>) -> Ending {
         Ending::new(State::Failed, EndedBy::Upstream, Some(why.into()))

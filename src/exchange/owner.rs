@@ -56,6 +56,8 @@ pub struct Exchange {
     usage: Usage,
     charged_before: Units,
     upstream: UpstreamEnd,
+    /// Attempts of earlier lives of the id.
+    attempts_before: usize,
     checked_at: Instant,
     /// What the access line says of the HTTP exchange.
     pub wire: Wire,
@@ -74,6 +76,7 @@ impl Exchange {
         } = admission;
         services.metrics.entered(&record, State::Queued);
         let usage = Usage::estimated(record.input_units);
+        let attempts_before = record.attempts.len();
         let live = Arc::new(Live::new(record));
         claim.show(live.clone());
         Exchange {
@@ -85,6 +88,7 @@ impl Exchange {
             usage,
             charged_before,
             upstream: UpstreamEnd::None,
+            attempts_before,
             checked_at: clock::instant(),
             wire,
         }
@@ -143,6 +147,11 @@ impl Exchange {
     /// The request is on its way to the upstream: from here on it may cost something.
     pub fn called(&mut self) {
         self.upstream = UpstreamEnd::Error;
+    }
+
+    /// Whether an upstream has got the request, and it may have cost something.
+    pub fn was_called(&self) -> bool {
+        self.upstream != UpstreamEnd::None
     }
 
     /// How the try went.
@@ -250,8 +259,9 @@ impl Exchange {
             upstream: self.upstream,
             refused: record
                 .attempts
-                .last()
-                .is_some_and(|a| a.outcome == Outcome::Refused),
+                .iter()
+                .skip(self.attempts_before)
+                .all(|a| matches!(a.outcome, Outcome::Refused | Outcome::ConnectFailed)),
             charge_cancelled: self.tenant.rules.charge_cancelled,
         };
         record.state = ending.state;

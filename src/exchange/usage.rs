@@ -48,7 +48,7 @@ impl Usage {
 pub struct Ended {
     pub state: State,
     pub upstream: UpstreamEnd,
-    /// The last try was refused by status: nothing ran.
+    /// Every try was refused by status or not connected: nothing ran.
     pub refused: bool,
     pub charge_cancelled: ChargeCancelled,
 }

@@ -7,6 +7,8 @@ use tokio::sync::Notify;
 
 #[derive(Debug, Default)]
 pub struct Drain {
+    /// Signals are caught and everything is served.
+    started: AtomicBool,
     draining: AtomicBool,
     in_flight: AtomicUsize,
     emptied: Notify,
@@ -21,6 +23,14 @@ pub struct InFlight {
 impl Drain {
     pub fn begin(&self) {
         self.draining.store(true, Ordering::Release);
+    }
+
+    pub fn note_started(&self) {
+        self.started.store(true, Ordering::Release);
+    }
+
+    pub fn has_started(&self) -> bool {
+        self.started.load(Ordering::Acquire)
     }
 
     pub fn is_draining(&self) -> bool {

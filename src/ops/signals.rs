@@ -78,6 +78,7 @@ impl Caught {
 
 impl Signals {
     fn tell_ready(&self) {
+        self.drain.note_started();
         let ready = self
             .ready
             .lock()

@@ -323,12 +323,17 @@ fn draining() -> Refusal {
 
 fn exhausted(exhausted: &Exhausted, wanted: Units) -> Refusal {
     let left = exhausted.remaining;
-    let message = format!(
-        "the request may cost {wanted} units and the budget has {left} left; lower the output cap, or wait for the next period"
-    );
-    let refusal = Refusal::new(Code::BudgetExhausted, message).for_good();
+    let may = format!("the request may cost {wanted} units and the budget has {left} left");
     match exhausted.until {
-        Some(until) => refusal.after(until.since(clock::now())),
-        None => refusal,
+        Some(until) => Refusal::new(
+            Code::BudgetExhausted,
+            format!("{may}; lower the output cap, or wait for the next period"),
+        )
+        .after(until.since(clock::now())),
+        None => Refusal::new(
+            Code::BudgetExhausted,
+            format!("{may}; lower the output cap, or ask for a larger budget"),
+        ),
     }
+    .for_good()
 }

@@ -9,7 +9,7 @@ use super::upstream::{self, Failure, Kind, Tried, Upstream, rules};
 use pingora_proxy::Session;
 
 /// Stale connections of the pool that are replaced without being counted as tries.
-const STALE_MAX: usize = 8;
+const STALE_MAX: usize = 3;
 
 /// How many upstreams were tried.
 #[derive(Debug, Default)]

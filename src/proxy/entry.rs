@@ -13,12 +13,14 @@ use pingora_core::protocols::http::ServerSession;
 use pingora_core::protocols::{ALPN, Stream};
 use pingora_core::server::ShutdownWatch;
 use pingora_proxy::HttpProxy;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 
-/// How HTTP/2 without TLS begins (RFC 9113, section 3.4). No HTTP/1 method starts so.
-const H2_PREFACE: &[u8; 4] = b"PRI ";
+/// How HTTP/2 without TLS begins (RFC 9113, section 3.4). No HTTP/1 request starts with its first word.
+const H2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const H2_WORD: &[u8; 4] = b"PRI ";
 /// How long telling a client that it was too slow may take.
 const LAST_WORD: Duration = Duration::from_secs(1);
 
@@ -46,10 +48,16 @@ impl Entry {
         if !self.h2c || stream.get_ssl_digest().is_some() {
             return Some(false);
         }
-        let mut start = [0; H2_PREFACE.len()];
-        let peeked = tokio::time::timeout(self.timeouts.header, stream.try_peek(&mut start)).await;
-        match peeked {
-            Ok(Ok(peeked)) => Some(peeked && start == *H2_PREFACE),
+        let peeking = async {
+            let mut word = [0; H2_WORD.len()];
+            if !stream.try_peek(&mut word).await? || word != *H2_WORD {
+                return Ok(false);
+            }
+            let mut preface = [0; H2_PREFACE.len()];
+            io::Result::Ok(stream.try_peek(&mut preface).await? && preface == *H2_PREFACE)
+        };
+        match tokio::time::timeout(self.timeouts.header, peeking).await {
+            Ok(Ok(h2)) => Some(h2),
             Ok(Err(_)) | Err(_) => None,
         }
     }
@@ -120,7 +128,7 @@ async fn tell_late(connection: &Arc<Connection>) {
     let telling = async {
         stream.write_all(&answer).await?;
         AsyncWriteExt::shutdown(&mut stream).await?;
-        std::io::Result::Ok(())
+        io::Result::Ok(())
     };
     if !matches!(tokio::time::timeout(LAST_WORD, telling).await, Ok(Ok(()))) {
         log::debug!("a client that sent its head too slowly was not told");

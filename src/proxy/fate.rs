@@ -83,8 +83,12 @@ impl Fate {
                 fate.fault = Some(Refusal::new(Code::Cancelled, "the request was cancelled"));
                 fate
             }
-            Stop::Drain => Fate::new(Ending::drained(), UpstreamEnd::Aborted, Outcome::Aborted)
-                .telling(Code::Draining),
+            Stop::Drain => {
+                let mut fate = Fate::new(Ending::drained(), UpstreamEnd::Aborted, Outcome::Aborted);
+                let why = "the gateway is shutting down; try again shortly";
+                fate.fault = Some(Refusal::new(Code::Draining, why).after(Duration::from_secs(1)));
+                fate
+            }
         }
     }
 
@@ -160,10 +164,15 @@ impl Fate {
         .telling(Code::UpstreamTimeout)
     }
 
+    fn too_long() -> Fate {
+        Fate::new(Ending::too_long(), UpstreamEnd::Aborted, Outcome::Timeout)
+            .telling(Code::UpstreamTimeout)
+    }
+
     pub fn overdue(due: Due) -> Fate {
         match due {
             Due::Idle => Fate::timed_out("idle"),
-            Due::Total => Fate::timed_out("total"),
+            Due::Total => Fate::too_long(),
             Due::Write => Fate::slow_reader(),
             // neither ends a request that has not come to the protocol's end
             Due::CloseWait | Due::Heartbeat => Fate::completed(),
@@ -187,11 +196,6 @@ impl Fate {
 
     pub fn outcome(&self) -> Outcome {
         self.outcome
-    }
-
-    /// Whether it is the upstream that failed: another one might not.
-    pub fn is_upstreams_fault(&self) -> bool {
-        matches!(self.upstream, UpstreamEnd::Error) || self.outcome == Outcome::Timeout
     }
 
     /// There was no backend to try.

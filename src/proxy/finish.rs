@@ -20,9 +20,13 @@ pub async fn conclude(session: &mut Session, ctx: &mut Ctx, fate: Fate) {
         cut(session).await;
         return;
     }
-    let Some(fault) = fault else {
+    let Some(mut fault) = fault else {
         return;
     };
+    if ctx.exchange.as_ref().is_some_and(|e| e.was_called()) {
+        // it has cost something: a client that tries again pays again
+        fault = fault.for_good();
+    }
     ctx.code = Some(fault.code.as_str());
     let told = match session.response_written().is_some() {
         false => tell_by_status(session, ctx, &fault).await,

@@ -9,9 +9,21 @@ use pingora_proxy::Session;
 
 /// The id that the client gives its request, in the header.
 pub fn named(session: &Session) -> Result<Option<RequestId>, Refusal> {
-    let Some(value) = session.req_header().headers.get("idempotency-key") else {
+    let mut values = session
+        .req_header()
+        .headers
+        .get_all("idempotency-key")
+        .iter();
+    let Some(value) = values.next() else {
         return Ok(None);
     };
+    if values.any(|other| other != value) {
+        return Err(Refusal::new(
+            Code::InvalidRequestId,
+            "two different Idempotency-Key headers were sent; send one",
+        )
+        .about("Idempotency-Key"));
+    }
     let id = value.to_str().ok().and_then(RequestId::parse);
     id.map(Some).ok_or_else(|| {
         Refusal::new(

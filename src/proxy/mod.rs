@@ -50,7 +50,7 @@ use pingora_core::server::configuration::ServerConf;
 use pingora_core::upstreams::peer::HttpPeer;
 use pingora_core::{Error, Result};
 use pingora_http::{RequestHeader, ResponseHeader};
-use pingora_proxy::{ProxyHttp, Session};
+use pingora_proxy::{FailToProxy, ProxyHttp, Session};
 use refuse::Refusal;
 use route::Asked;
 use std::sync::Arc;
@@ -106,11 +106,12 @@ impl Gateway {
     }
 }
 
-fn wrong_method(allow: &str) -> Refusal {
+fn wrong_method(allow: &'static str) -> Refusal {
     Refusal::new(
         Code::MethodNotAllowed,
         format!("this path is not asked by this method; it takes {allow}"),
     )
+    .allowing(allow)
 }
 
 fn nothing_here() -> Refusal {
@@ -189,6 +190,19 @@ impl ProxyHttp for Gateway {
 
     async fn logging(&self, _session: &mut Session, error: Option<&Error>, ctx: &mut Ctx) {
         finish::settle(ctx, error);
+    }
+
+    /// Nothing is written here: what is owed to a client was written before, and one that left is owed nothing.
+    async fn fail_to_proxy(
+        &self,
+        _session: &mut Session,
+        _error: &Error,
+        _ctx: &mut Ctx,
+    ) -> FailToProxy {
+        FailToProxy {
+            error_code: 0,
+            can_reuse_downstream: false,
+        }
     }
 
     /// Ours are said on the record and in the access line.

@@ -48,13 +48,19 @@ async fn relay_all(
                 Err(fate) => return fate,
             };
         pace.answer_begins(is_stream(ctx));
+        if let Some(relay) = ctx.relay.as_mut().filter(|r| !r.is_holding()) {
+            // no other try is possible: the prompt's memory is free
+            relay.body = None;
+        }
         let mut pump = Pump {
             gateway,
             pace: &mut *pace,
             upstream: Some(upstream),
+            tries: &tries,
+            replacing: false,
         };
         let fate = pump.relay(session, ctx).await;
-        if !pump.part(ctx, &fate, &mut tries).await {
+        if !pump.part(ctx, &fate).await {
             return fate;
         }
         pace.answer_failed(ctx.relay.as_ref().is_some_and(|r| r.is_early()));
@@ -66,6 +72,9 @@ struct Pump<'a> {
     pace: &'a mut Pace,
     /// Gone once it was closed or given back.
     upstream: Option<Upstream>,
+    tries: &'a Tries,
+    /// The upstream failed and another takes over.
+    replacing: bool,
 }
 
 impl Pump<'_> {
@@ -86,7 +95,10 @@ impl Pump<'_> {
                     return Fate::completed();
                 }
                 Turn::Stopped(stop) => return Fate::stopped(stop),
-                Turn::Due(due) => return Fate::overdue(due),
+                Turn::Due(due) => {
+                    self.replacing = due == Due::Idle && self.may_replace(ctx);
+                    return Fate::overdue(due);
+                }
             };
             if let Err(fate) = passed {
                 return fate;
@@ -193,8 +205,9 @@ impl Pump<'_> {
     /// The upstream's body is over, by its framing or because it `broke`. It is complete only where the protocol says
     /// so; an event stream whose end was read may break off after it.
     async fn end(&mut self, session: &mut Session, ctx: &mut Ctx, broke: Option<String>) -> Fate {
-        if still_replaceable(ctx) {
-            // nothing was shown: another backend may take over what this one left unfinished
+        if self.may_replace(ctx) {
+            // nothing was shown: another backend takes over what this one left unfinished
+            self.replacing = true;
             return Fate::broken("the upstream ended its answer before any output");
         }
         let whole = broke.is_none();
@@ -213,7 +226,7 @@ impl Pump<'_> {
 
     /// Gives the upstream back where its answer came whole, closes it in every other case, and says so on the record.
     /// Whether another upstream is to be tried.
-    async fn part(&mut self, ctx: &mut Ctx, fate: &Fate, tries: &mut Tries) -> bool {
+    async fn part(&mut self, ctx: &mut Ctx, fate: &Fate) -> bool {
         if let Some(mut upstream) = self.upstream.take() {
             if upstream.is_done() && fate.leaves_upstream_whole() {
                 self.gateway.give_back(upstream).await;
@@ -221,7 +234,6 @@ impl Pump<'_> {
                 upstream.abort().await;
             }
         }
-        let again = fate.is_upstreams_fault() && attempt::may_replace(ctx, tries);
         let (Some(exchange), Some(relay)) = (&mut ctx.exchange, &mut ctx.relay) else {
             return false;
         };
@@ -231,7 +243,7 @@ impl Pump<'_> {
             None => fate.outcome(),
         };
         exchange.end_attempt(outcome, relay.refused);
-        if again {
+        if self.replacing {
             exchange.leave_backend();
             exchange
                 .metrics()
@@ -240,7 +252,13 @@ impl Pump<'_> {
         } else {
             exchange.release(fate.upstream_end());
         }
-        again
+        self.replacing
+    }
+
+    /// Whether another upstream may take over. Asked once: what it allows is taken out of the pool's budget.
+    fn may_replace(&self, ctx: &Ctx) -> bool {
+        let unfinished = ctx.relay.as_ref().is_some_and(|r| !r.has_ended());
+        unfinished && attempt::may_replace(ctx, self.tries)
     }
 }
 
@@ -289,12 +307,6 @@ fn has_sent_the_end(ctx: &Ctx) -> bool {
 
 fn is_stream(ctx: &Ctx) -> bool {
     ctx.relay.as_ref().is_some_and(|r| r.events)
-}
-
-fn still_replaceable(ctx: &Ctx) -> bool {
-    ctx.relay
-        .as_ref()
-        .is_some_and(|r| r.is_holding() && !r.has_ended())
 }
 
 /// The client has left: complete where it had been sent the end.

@@ -29,6 +29,8 @@ pub struct Refusal {
     final_answer: bool,
     /// The rest of the body was not read: the connection cannot be used again.
     closes: bool,
+    /// The methods that a path takes, where it was asked by another.
+    allow: Option<&'static str>,
 }
 
 impl Refusal {
@@ -40,6 +42,7 @@ impl Refusal {
             retry_after: None,
             final_answer: false,
             closes: false,
+            allow: None,
         }
     }
 
@@ -58,6 +61,11 @@ impl Refusal {
         self
     }
 
+    pub fn allowing(mut self, methods: &'static str) -> Refusal {
+        self.allow = Some(methods);
+        self
+    }
+
     pub fn closing(mut self) -> Refusal {
         self.closes = true;
         self
@@ -71,6 +79,9 @@ impl Refusal {
             let seconds = ms.div_ceil(1000).max(1);
             header.insert_header("Retry-After", seconds.to_string())?;
             header.insert_header("retry-after-ms", ms.max(1).to_string())?;
+        }
+        if let Some(methods) = self.allow {
+            header.insert_header("Allow", methods)?;
         }
         if self.final_answer || self.retry_after.is_some_and(|w| w > WAIT_WORTH) {
             header.insert_header("x-should-retry", "false")?;
@@ -133,12 +144,13 @@ pub async fn answer(
 ) -> Result<()> {
     header.insert_header("X-Request-Id", ctx.request_id.as_str())?;
     ctx.answered(header.status.as_u16());
-    ctx.wire().bytes_out += u64::try_from(body.len()).unwrap_or(0);
-    let empty = body.is_empty();
+    // a HEAD is answered with the head of what a GET would get (RFC 9110, section 9.3.2)
+    let empty = body.is_empty() || session.req_header().method == http::Method::HEAD;
     session
         .write_response_header(Box::new(header), empty)
         .await?;
     if !empty {
+        ctx.wire().bytes_out += u64::try_from(body.len()).unwrap_or(0);
         session.write_response_body(Some(body), true).await?;
     }
     Ok(())

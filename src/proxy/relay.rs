@@ -44,6 +44,8 @@ pub struct Relay {
     seen: u64,
     /// Content events in the bytes that the filter returned last.
     unsent: u32,
+    /// Those bytes are not with the client yet.
+    unwritten: bool,
 }
 
 impl Relay {
@@ -65,6 +67,7 @@ impl Relay {
             sent: 0,
             seen: 0,
             unsent: 0,
+            unwritten: false,
         }
     }
 
@@ -144,7 +147,9 @@ impl Relay {
             exchange.show();
         }
         self.count(exchange);
-        *body = Some(self.hold(fed.bytes, shown || end));
+        let bytes = self.hold(fed.bytes, shown || end);
+        self.unwritten |= !bytes.is_empty();
+        *body = Some(bytes);
     }
 
     /// The bytes that go out now: none while the preamble is held, and all of it as soon as it is not.
@@ -173,13 +178,14 @@ impl Relay {
 
     /// The bytes of the last filter call are with the client.
     pub fn delivered(&mut self, exchange: &mut Exchange) {
+        self.unwritten = false;
         self.sent += u64::from(std::mem::take(&mut self.unsent));
         self.count(exchange);
     }
 
     /// All that was read is with the client, and it ended as the protocol says.
     pub fn has_sent_the_end(&self) -> bool {
-        self.has_ended() && self.unsent == 0
+        self.has_ended() && !self.unwritten
     }
 
     pub fn has_ended(&self) -> bool {

@@ -28,6 +28,11 @@ pub async fn head(
         None => return Err(Fate::broken("the upstream's answer has no head")),
     };
     note(ctx, &header);
+    if unreadable(ctx, &header) {
+        return Err(Fate::broken(
+            "the upstream's answer is in a content coding that was not asked for",
+        ));
+    }
     gateway
         .response_filter(session, &mut header, ctx)
         .await
@@ -104,19 +109,14 @@ fn note(ctx: &mut Ctx, header: &ResponseHeader) {
         exchange.named_upstream(id.chars().take(256).collect());
     }
     let status = header.status.as_u16();
-    relay.refused = (status >= 400).then_some(status);
-    if !header.status.is_success() || status == 204 {
-        // what is no answer of a model passes without being read
+    // what is no answer of a model passes without being read: nothing ran
+    let answers = header.status.is_success() && status != 204;
+    relay.refused = (!answers).then_some(status);
+    relay.events = false;
+    if !answers {
         return;
     }
-    if let Some(coding) = coding(header) {
-        relay.decoder = Decoder::of(coding);
-        if relay.decoder.is_none() {
-            // nothing can be read of it: the bytes pass, and their framing says whether they are whole
-            relay.events = false;
-            return;
-        }
-    }
+    relay.decoder = coding(header).and_then(Decoder::of);
     let shape = shape(header);
     relay.events = shape == Shape::Events;
     let rules = &relay.pool.rules;
@@ -143,6 +143,13 @@ fn about(exchange: &Exchange) -> native::About {
         model: record.model,
         input_estimate: record.input_units,
     }
+}
+
+/// An answer whose coding is not known cannot be counted, and no event of it can be told from half of one.
+fn unreadable(ctx: &Ctx, header: &ResponseHeader) -> bool {
+    ctx.relay
+        .as_ref()
+        .is_some_and(|r| r.refused.is_none() && r.decoder.is_none() && coding(header).is_some())
 }
 
 /// The content coding, where there is one.

@@ -174,8 +174,15 @@ pub async fn send(
         .upstream_request_filter(session, &mut header, ctx)
         .await
         .map_err(|e| Failure::last(Fate::gateway(&e)))?;
-    let writing = Box::pin(write_request(&mut upstream.http, header, body));
-    let written = race(writing, gateway, session, ctx, pace).await?;
+    // an upstream that takes nothing is as silent as one that says nothing
+    let limit = rules(ctx).map_or(Duration::ZERO, |r| r.timeouts.first_byte);
+    let writing = Box::pin(within(
+        limit,
+        write_request(&mut upstream.http, header, body),
+    ));
+    let Some(written) = race(writing, gateway, session, ctx, pace).await? else {
+        return Err(Failure::sent(Fate::timed_out("first_byte")));
+    };
     let Err(e) = written else {
         return Ok(false);
     };

@@ -209,9 +209,13 @@ fn entry(server: &Server, hub: &Arc<Hub>, h2c: bool) -> Entry {
     let gateway = Gateway::new(hub.clone(), &server.configuration);
     let mut app = pingora_proxy::http_proxy(&server.configuration, gateway);
     let mut options = HttpServerOptions::default();
+    let timeouts = hub.rules().config.server.timeouts.clone();
     options.h2c = h2c;
+    options.h2_idle_timeout = Some(timeouts.keepalive);
+    // our own hook refuses it, in the shape of every other refusal
+    options.allow_connect_method_proxying = true;
     app.server_options = Some(options);
-    Entry::new(app, h2c, hub.rules().config.server.timeouts.clone())
+    Entry::new(app, h2c, timeouts)
 }
 
 /// What the runtime dropped settles in its own drop; then the ledger writes what it was sent, and closes.

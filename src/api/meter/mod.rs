@@ -18,7 +18,6 @@ use self::openai::Choices;
 use self::responses::Items;
 use self::usage::Usage;
 use super::call::Call;
-use super::errors::capped;
 use super::json::{Grammar, Scanner};
 use crate::budget::Units;
 use crate::exchange::UsageSource;
@@ -127,10 +126,12 @@ impl Meter {
                 ..Seen::default()
             };
         }
+        // what comes behind the protocol's end is the upstream's affair
+        let counts = !self.ended;
         self.piece(data);
         let seen = self.event_ends(event.name);
-        if seen.error && self.failure.is_none() {
-            self.failure = Some(capped(&String::from_utf8_lossy(data)).into_owned());
+        if seen.error && counts && self.failure.is_none() {
+            self.failure = Some("the upstream reported an error without a message".to_owned());
         }
         seen
     }
@@ -162,7 +163,7 @@ impl Meter {
             error: facts.error || named_error,
             usage_only: whole && facts.usage_only,
         };
-        if seen.error && self.failure.is_none() {
+        if seen.error && counts && self.failure.is_none() {
             self.failure = facts.error_message.take();
         }
         if counts {

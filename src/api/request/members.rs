@@ -23,8 +23,11 @@ pub(super) enum Member {
     Input,
     RequestId,
     /// More text of the prompt.
-    Text,
+    Suffix,
+    Instructions,
+    System,
     Tools,
+    Functions,
 }
 
 impl Member {
@@ -44,8 +47,11 @@ impl Member {
             Member::Prompt => "prompt",
             Member::Input => "input",
             Member::RequestId => "request_id",
-            Member::Text => "system",
+            Member::Suffix => "suffix",
+            Member::Instructions => "instructions",
+            Member::System => "system",
             Member::Tools => "tools",
+            Member::Functions => "functions",
         }
     }
 
@@ -66,14 +72,20 @@ impl Member {
             (Call::Completions, b"prompt") => Member::Prompt,
             (Call::Embeddings | Call::Responses | Call::Native, b"input") => Member::Input,
             (Call::Native, b"request_id") => Member::RequestId,
-            (Call::Completions, b"suffix")
-            | (Call::Responses, b"instructions")
-            | (Call::Messages | Call::CountTokens, b"system") => Member::Text,
-            (Call::Chat, b"tools" | b"functions")
-            | (Call::Responses | Call::Messages | Call::CountTokens, b"tools") => Member::Tools,
+            (Call::Completions, b"suffix") => Member::Suffix,
+            (Call::Responses, b"instructions") => Member::Instructions,
+            (Call::Messages | Call::CountTokens, b"system") => Member::System,
+            (Call::Chat, b"functions") => Member::Functions,
+            (Call::Chat | Call::Responses | Call::Messages | Call::CountTokens, b"tools") => {
+                Member::Tools
+            }
             _ => return None,
         };
         Some(member)
+    }
+
+    const fn is_text(self) -> bool {
+        matches!(self, Member::Suffix | Member::Instructions | Member::System)
     }
 
     const fn is_prompt(self) -> bool {
@@ -199,9 +211,9 @@ impl Members {
 
     /// Text and tools only add to the estimate, however often they stand. Of the others one place each is kept.
     fn member_ends(&mut self, member: Member, value: Range<usize>) {
-        if member == Member::Tools {
+        if matches!(member, Member::Tools | Member::Functions) {
             self.estimator.spelled(value.len());
-        } else if member != Member::Text && self.value(member).is_none() {
+        } else if self.value(member).is_none() {
             self.found.push(Found { member, value });
         }
     }
@@ -209,8 +221,7 @@ impl Members {
     /// The estimator, where the current member is text.
     fn estimates(&mut self) -> Option<&mut Estimator> {
         let member = self.member?;
-        (self.depth > 0 && (member.is_prompt() || member == Member::Text))
-            .then_some(&mut self.estimator)
+        (self.depth > 0 && (member.is_prompt() || member.is_text())).then_some(&mut self.estimator)
     }
 }
 
