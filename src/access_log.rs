@@ -69,8 +69,8 @@ impl AccessLog {
     }
 
     /// A request that was admitted has ended; `phase` is the state it was in until then.
-    pub fn ended(&self, wire: &Wire, record: &Record, phase: State) {
-        self.write(wire, None, Some(phase), Who::Ended(record));
+    pub fn ended(&self, wire: &Wire, record: &Record, phase: State, code: Option<&str>) {
+        self.write(wire, code, Some(phase), Who::Ended(record));
     }
 
     /// Any other answer: a refusal with its code, a record, a list.

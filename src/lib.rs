@@ -18,10 +18,12 @@
 //! - `ops` signals, drain, sockets, logs; `admin` metrics and health; `sim` the engine simulator
 //!
 //! Invariants, most of them about what is absent:
-//! - Nothing but the exchange gives back a slot or settles units, and it does so once.
-//! - Pure modules know no Pingora, no tokio, no clock and no I/O. Pingora's error type stays in `proxy`.
+//! - After admission nothing but the exchange gives back a slot or settles units, and it does so once; what a refusal had
+//!   taken until then returns by its guard.
+//! - Pure modules know no Pingora, no tokio and no I/O, and read no clock. Pingora's error type stays in `proxy`.
 //! - Once output was shown, a request is never sent to an upstream again.
-//! - No key, prompt or backend address reaches a client's error, a metric's label or a log line.
+//! - No key, prompt or query reaches a client's error, a metric's label or a log line. No backend's address reaches a
+//!   client's error; the record, its access line, the error log and the label of `backend_up` name it.
 
 pub mod access_log;
 pub mod admin;

@@ -80,6 +80,13 @@ impl AdminApp {
         let table = &self.hub.services.metrics.table;
         let rules = self.hub.rules();
         table.open_fds.set(ops::open_fds());
+        // a pool, backend or tenant that a reload took away leaves no series behind
+        table.slots.reset();
+        table.slots_max.reset();
+        table.backend_up.reset();
+        table.units_reserved.reset();
+        table.units_held.reset();
+        table.budget_remaining.reset();
         for pool in rules.pools.all() {
             let name = pool.rules.name.as_str();
             table

@@ -11,6 +11,7 @@ mod json;
 mod meter;
 pub mod models;
 pub mod native;
+pub mod ratelimit;
 mod request;
 
 pub use answer::{Answer, AnswerOptions, Fed, Shape};

@@ -87,7 +87,8 @@ impl Account {
     /// Takes units out before they are spent.
     pub fn reserve(&mut self, units: Units, now: Timestamp) -> Result<Reservation, Exhausted> {
         self.roll(now);
-        let hour = Hour::of(now);
+        // a clock set back books in the current period, not in one that is over
+        let hour = Hour::of(now).max(self.start);
         if let Some(remaining) = self.remaining_now().filter(|r| *r < units) {
             return Err(Exhausted {
                 remaining,
@@ -96,6 +97,28 @@ impl Account {
         }
         self.apply(hour, |s| s.reserved = s.reserved.plus(units));
         Ok(Reservation { hour, units })
+    }
+
+    /// Takes the input and as much of the output as fits: `cap` units for each of `choices`, or fewer, at least one.
+    /// Returns what each may have.
+    pub fn reserve_clamped(
+        &mut self,
+        input: Units,
+        cap: Units,
+        choices: u64,
+        now: Timestamp,
+    ) -> Result<(Reservation, Units), Exhausted> {
+        self.roll(now);
+        let choices = choices.max(1);
+        let cap = match self.remaining_now() {
+            // what has no output, or cannot have any, is reserved as it is
+            Some(left) if cap > Units::ZERO => {
+                Units((left.minus(input).0 / choices).clamp(1, cap.0))
+            }
+            _ => cap,
+        };
+        let output = Units(cap.0.saturating_mul(choices));
+        Ok((self.reserve(input.plus(output), now)?, cap))
     }
 
     /// Gives a reservation back and takes what was spent instead.
@@ -254,11 +277,50 @@ mod tests {
     }
 
     #[test]
+    fn a_clamped_request_gets_what_is_left_and_at_least_a_unit_for_each_choice() {
+        let mut a = Account::new(budget(100, Period::Total), start());
+        let mut clamped = |input, cap, choices| {
+            a.reserve_clamped(Units(input), Units(cap), choices, start())
+                .map(|(r, cap)| {
+                    let reserved = r.units().0;
+                    a.settle(r, Units::ZERO);
+                    (reserved, cap.0)
+                })
+                .map_err(|e| e.remaining.0)
+        };
+        assert_eq!(clamped(20, 50, 1), Ok((70, 50)));
+        assert_eq!(clamped(20, 1000, 1), Ok((100, 80)));
+        assert_eq!(clamped(20, 1000, 3), Ok((98, 26)));
+        assert_eq!(clamped(99, 1000, 1), Ok((100, 1)));
+        assert_eq!(clamped(100, 1000, 1), Err(100));
+        assert_eq!(clamped(98, 1000, 3), Err(100));
+        assert_eq!(clamped(100, 0, 1), Ok((100, 0)));
+        assert_eq!(clamped(101, 0, 1), Err(100));
+        assert_eq!(clamped(1, 5, 0), Ok((6, 5)));
+        a.set_limit(None, start());
+        let (r, cap) = a
+            .reserve_clamped(Units(7), Units(1000), 2, start())
+            .unwrap();
+        assert_eq!((r.units(), cap), (Units(2007), Units(1000)));
+        a.settle(r, Units::ZERO);
+    }
+
+    #[test]
     fn a_clock_set_back_gives_no_free_period() {
         let mut a = Account::new(budget(100, Period::Hour), start());
         let r = a.reserve(Units(100), start()).unwrap();
         a.settle(r, Units(100));
         assert!(a.reserve(Units(1), Timestamp(start().0 - 1)).is_err());
+    }
+
+    #[test]
+    fn what_is_reserved_under_a_clock_set_back_counts_too() {
+        let mut a = Account::new(budget(100, Period::Hour), start());
+        let back = Timestamp(start().0 - 3_600_000_000);
+        let first = a.reserve(Units(60), back).unwrap();
+        assert!(a.reserve(Units(60), back).is_err());
+        a.settle(first, Units(60));
+        assert_eq!(a.remaining(start()), Some(Units(40)));
     }
 
     #[test]

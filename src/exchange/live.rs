@@ -1,8 +1,7 @@
 //! A running request as others may see it: its record so far, and the means to ask it to stop.
 
 use super::record::Record;
-use super::state::State;
-use crate::clock::{self, Timestamp};
+use crate::clock;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -38,10 +37,6 @@ impl Live {
     /// The record as it stands.
     pub fn record(&self) -> Record {
         self.lock().clone()
-    }
-
-    pub fn state(&self) -> State {
-        self.lock().state
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Record> {
@@ -94,9 +89,5 @@ impl Live {
             }
             self.stopped.notified().await;
         }
-    }
-
-    pub fn admitted_at(&self) -> Timestamp {
-        self.lock().admitted_at
     }
 }

@@ -14,6 +14,7 @@ use crate::metrics::Metrics;
 use crate::slots::Slot;
 use crate::tenant::{Reserved, Tenant};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// What every exchange reports to.
@@ -22,7 +23,7 @@ pub struct Services {
     pub metrics: Arc<Metrics>,
     pub access_log: AccessLog,
     /// The ledger is told of a running request's figures now and then: after a crash they are charged.
-    pub checkpoints: bool,
+    pub checkpoints: AtomicBool,
 }
 
 /// The time between two checkpoints of one request.
@@ -34,6 +35,7 @@ pub struct Admission {
     pub tenant: Arc<Tenant>,
     pub claim: Claim,
     pub tenant_slot: Slot,
+    pub pool_slot: Slot,
     pub reserved: Reserved,
     /// What earlier attempts under the same id were charged.
     pub charged_before: Units,
@@ -45,19 +47,29 @@ struct Lease {
     reserved: Reserved,
 }
 
+/// The slots that a request holds.
+struct Held {
+    _tenant: Slot,
+    _pool: Slot,
+    /// The backend's that is tried at present.
+    backend: Option<Slot>,
+}
+
 /// The owner of one request.
 pub struct Exchange {
     live: Arc<Live>,
     services: Arc<Services>,
     tenant: Arc<Tenant>,
     lease: Option<Lease>,
-    /// The tenant's, the pool's and the backend's slot, given back as soon as the upstream's part is over.
-    slots: Vec<Slot>,
+    /// Given back as soon as the upstream's part is over.
+    slots: Option<Held>,
     usage: Usage,
     charged_before: Units,
     upstream: UpstreamEnd,
-    /// Attempts of earlier lives of the id.
-    attempts_before: usize,
+    /// A try is under way, of which nothing is on the record yet.
+    trying: bool,
+    /// A try may have run: it was neither refused by status nor not connected.
+    ran: bool,
     checked_at: Instant,
     /// What the access line says of the HTTP exchange.
     pub wire: Wire,
@@ -71,12 +83,12 @@ impl Exchange {
             tenant,
             claim,
             tenant_slot,
+            pool_slot,
             reserved,
             charged_before,
         } = admission;
         services.metrics.entered(&record, State::Queued);
         let usage = Usage::estimated(record.input_units);
-        let attempts_before = record.attempts.len();
         let live = Arc::new(Live::new(record));
         claim.show(live.clone());
         Exchange {
@@ -84,11 +96,16 @@ impl Exchange {
             services,
             tenant,
             lease: Some(Lease { claim, reserved }),
-            slots: vec![tenant_slot],
+            slots: Some(Held {
+                _tenant: tenant_slot,
+                _pool: pool_slot,
+                backend: None,
+            }),
             usage,
             charged_before,
             upstream: UpstreamEnd::None,
-            attempts_before,
+            trying: false,
+            ran: false,
             checked_at: clock::instant(),
             wire,
         }
@@ -107,39 +124,23 @@ impl Exchange {
         &self.services.metrics
     }
 
-    pub fn state(&self) -> State {
-        self.live.state()
-    }
-
-    /// Whether output has been shown: the border of retrying.
-    pub fn is_shown(&self) -> bool {
-        self.live.lock().first_output_at.is_some()
-    }
-
-    pub fn has_ended(&self) -> bool {
-        self.lease.is_none()
-    }
-
-    /// Waits until somebody asks the request to stop.
-    pub async fn stopped(&self) -> Stop {
-        self.live.stopped().await
-    }
-
-    pub fn stop_asked(&self) -> Option<Stop> {
+    fn stop_asked(&self) -> Option<Stop> {
         self.live.stop_asked()
     }
 
-    /// QUEUED → RUNNING: the pool has given a slot.
-    pub fn start(&mut self, pool_slot: Slot) {
-        self.slots.push(pool_slot);
+    /// QUEUED → RUNNING: it holds its slots.
+    pub fn start(&mut self) {
         let mut record = self.live.lock();
         record.started_at = Some(clock::now());
         self.advance(&mut record, State::Running);
     }
 
     /// A backend is about to be tried. Its slot is held beside the pool's.
-    pub fn begin_attempt(&mut self, backend: &str, slot: Option<Slot>) {
-        self.slots.extend(slot);
+    pub fn begin_attempt(&mut self, backend: &str, slot: Slot) {
+        self.trying = true;
+        if let Some(slots) = &mut self.slots {
+            slots.backend = Some(slot);
+        }
         let mut record = self.live.lock();
         record.backend = Some(backend.to_owned());
     }
@@ -156,6 +157,8 @@ impl Exchange {
 
     /// How the try went.
     pub fn end_attempt(&mut self, outcome: Outcome, status: Option<u16>) {
+        self.trying = false;
+        self.ran |= !matches!(outcome, Outcome::Refused | Outcome::ConnectFailed);
         let mut record = self.live.lock();
         let backend = record.backend.clone().unwrap_or_default();
         record.attempts.push(Attempt {
@@ -188,7 +191,9 @@ impl Exchange {
     pub fn count(&mut self, usage: Usage) {
         self.usage = usage;
         write_usage(&mut self.live.lock(), &usage);
-        if self.services.checkpoints && self.checked_at.elapsed() >= CHECKPOINT_EVERY {
+        if self.services.checkpoints.load(Ordering::Relaxed)
+            && self.checked_at.elapsed() >= CHECKPOINT_EVERY
+        {
             self.checked_at = clock::instant();
             self.services.ledger.checkpoint(self.live.record());
         }
@@ -208,13 +213,14 @@ impl Exchange {
 
     /// The upstream's part is over: the slots are free. How it ended is what is said first.
     pub fn release(&mut self, upstream: UpstreamEnd) {
-        if self.slots.is_empty() {
+        let Some(slots) = self.slots.take() else {
             return;
-        }
-        if self.upstream != UpstreamEnd::None {
+        };
+        // what was called once stays called, also where a later try did not get so far
+        if self.upstream != UpstreamEnd::None && upstream != UpstreamEnd::None {
             self.upstream = upstream;
         }
-        self.slots.clear();
+        drop(slots);
         let now = clock::now();
         let mut record = self.live.lock();
         record.upstream_end = self.upstream;
@@ -227,16 +233,21 @@ impl Exchange {
 
     /// Gives back the slot of a backend that is tried no longer; the tenant's and the pool's stay.
     pub fn leave_backend(&mut self) {
-        self.slots.truncate(2);
+        if let Some(slots) = &mut self.slots {
+            slots.backend = None;
+        }
     }
 
     /// Ends the request: units settled, slots free, the ledger told, the metrics and the access line written. The first
     /// call does it all, every later one nothing.
-    pub fn end(&mut self, ending: &Ending) {
+    pub fn end(&mut self, ending: &Ending, code: Option<&str>) {
         let Some(lease) = self.lease.take() else {
             return;
         };
         self.release(UpstreamEnd::Aborted);
+        if self.trying {
+            self.end_attempt(Outcome::Aborted, None);
+        }
         let (record, before) = self.close(ending, &lease);
         let charge = record.charged_units.minus(self.charged_before);
         let metrics = &self.services.metrics;
@@ -244,7 +255,9 @@ impl Exchange {
         metrics.ended(&record, charge, lease.reserved.units());
         lease.reserved.settle(charge);
         let shown = record.first_output_at.is_some();
-        self.services.access_log.ended(&self.wire, &record, before);
+        self.services
+            .access_log
+            .ended(&self.wire, &record, before, code);
         self.services.ledger.settle(record, shown);
         // the id is given up only now: whoever looks it up finds it here or in the ledger, never in neither
         drop(lease.claim);
@@ -257,11 +270,7 @@ impl Exchange {
         let ended = Ended {
             state: ending.state,
             upstream: self.upstream,
-            refused: record
-                .attempts
-                .iter()
-                .skip(self.attempts_before)
-                .all(|a| matches!(a.outcome, Outcome::Refused | Outcome::ConnectFailed)),
+            refused: !self.ran,
             charge_cancelled: self.tenant.rules.charge_cancelled,
         };
         record.state = ending.state;
@@ -297,7 +306,7 @@ impl Drop for Exchange {
             Some(Stop::Cancel) => Ending::cancelled(),
             None => Ending::gateway("the gateway dropped the request"),
         };
-        self.end(&ending);
+        self.end(&ending, None);
     }
 }
 

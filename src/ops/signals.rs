@@ -94,23 +94,35 @@ impl Signals {
         self.drain.begin();
         // nobody may be left to hear it: then there is nothing to close
         self.closed.send_replace(true);
-        if let Way::Drain = way {
-            log::info!(
-                "draining: {} requests in flight, at most {:?}",
-                self.drain.in_flight(),
-                self.drain_timeout
-            );
+        let last_words = match way {
+            Way::Drain => self.wait_for_the_last(caught).await,
+            Way::AtOnce => Some(LAST_WORDS_AT_ONCE),
+        };
+        if let Some(time) = last_words {
+            self.end_all(time).await;
+        }
+    }
+
+    /// Waits until nothing runs any more; else the time that what still runs gets for its last event.
+    async fn wait_for_the_last(&self, caught: &mut Caught) -> Option<Duration> {
+        log::info!(
+            "draining: {} requests in flight, at most {:?}",
+            self.drain.in_flight(),
+            self.drain_timeout
+        );
+        let mut over = std::pin::pin!(tokio::time::sleep(self.drain_timeout));
+        loop {
             tokio::select! {
-                () = self.drain.emptied() => return,
-                () = tokio::time::sleep(self.drain_timeout) => log::warn!("drain_timeout is over: ending what still runs"),
-                _ = caught.int.recv() => log::info!("stopping at once"),
+                () = self.drain.emptied() => return None,
+                () = over.as_mut() => {
+                    log::warn!("drain_timeout is over: ending what still runs");
+                    return Some(LAST_WORDS);
+                }
+                _ = caught.int.recv() => return Some(LAST_WORDS_AT_ONCE),
+                _ = caught.usr1.recv() => self.reopen(),
+                _ = caught.hup.recv() => log::warn!("SIGHUP: not reloaded, the process is draining"),
             }
         }
-        let last_words = match way {
-            Way::Drain => LAST_WORDS,
-            Way::AtOnce => LAST_WORDS_AT_ONCE,
-        };
-        self.end_all(last_words).await;
     }
 
     async fn wait(&self, caught: &mut Caught) -> Way {

@@ -11,7 +11,7 @@ use super::relay::Relay;
 use crate::api::{Call, Code, Edits, ParseError, Request};
 use crate::backend::Pool;
 use crate::budget::{Exhausted, Units};
-use crate::clock;
+use crate::clock::{self, Timestamp};
 use crate::config::{OnError, UsageMode};
 use crate::exchange::{
     Admission, Claim, Exchange, Record, RequestId, State, Taken, UpstreamEnd, UsageSource,
@@ -39,6 +39,7 @@ struct Taking {
     tenant_slot: Slot,
     pool_slot: Slot,
     reserved: Reserved,
+    now: Timestamp,
 }
 
 /// Admits a call, or says why not. Afterwards the context holds the exchange and all that its relay needs.
@@ -52,6 +53,9 @@ pub async fn admit(session: &mut Session, ctx: &mut Ctx, call: Call) -> Result<(
         ctx.request_id = id.clone();
     }
     let asking = read(session, ctx, call, tenant).await?;
+    if ctx.hub.drain.is_draining() {
+        return Err(draining());
+    }
     let named = ids::adopt(ctx, asking.request.request_id.as_ref(), named)?;
     let taking = take(ctx, &asking, named).await?;
     open(ctx, asking, taking).await
@@ -158,14 +162,17 @@ async fn take(ctx: &Ctx, asking: &Asking, named: bool) -> Result<Taking, Refusal
     }
     let tenant_slot = slot(tenant.slots(), Code::TenantSlotsFull, "this key's tenant")?;
     let pool_slot = slot(&asking.pool.slots, Code::PoolSlotsFull, "the model's pool")?;
+    // one look at the clock: the account and the ledger book the same hour
+    let now = clock::now();
     let reserved = tenant
-        .reserve(wanted(asking), clock::now())
+        .reserve(wanted(asking), now)
         .map_err(|e| exhausted(&e, wanted(asking)))?;
     Ok(Taking {
         claim,
         tenant_slot,
         pool_slot,
         reserved,
+        now,
     })
 }
 
@@ -233,13 +240,14 @@ async fn open(ctx: &mut Ctx, asking: Asking, taking: Taking) -> Result<(), Refus
         tenant: asking.tenant.clone(),
         claim: taking.claim,
         tenant_slot: taking.tenant_slot,
+        pool_slot: taking.pool_slot,
         reserved: taking.reserved,
         charged_before,
     };
     let mut wire = ctx.take_wire();
     wire.bytes_in = u64::try_from(asking.body.bytes.len()).unwrap_or(u64::MAX);
     let mut exchange = Exchange::new(admission, ctx.hub.services.clone(), wire);
-    exchange.start(taking.pool_slot);
+    exchange.start();
     ctx.exchange = Some(exchange);
     ctx.relay = Some(Box::new(relay(ctx, asking)));
     Ok(())
@@ -292,7 +300,7 @@ fn record(ctx: &Ctx, asking: &Asking, taking: &Taking) -> Record {
         ended_by: None,
         upstream_end: UpstreamEnd::None,
         error: None,
-        admitted_at: clock::now(),
+        admitted_at: taking.now,
         started_at: None,
         first_output_at: None,
         cancel_requested_at: None,

@@ -91,9 +91,6 @@ fn over(ctx: &mut Ctx, failure: Failure, tries: &Tries) -> Option<Fate> {
         exchange.end_attempt(fate.outcome(), fate.status);
     }
     if !again {
-        if fate.client_left() {
-            exchange.client_gone();
-        }
         exchange.release(fate.upstream_end());
         return Some(fate);
     }

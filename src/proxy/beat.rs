@@ -22,20 +22,20 @@ pub async fn write(
     let Some(bytes) = bytes(gateway, session, ctx) else {
         return Ok(());
     };
-    if let Err(e) = respond::begin_early(session, ctx).await {
-        log::debug!("a head could not be written: {e}");
+    if !respond::begin_early(session, ctx, pace.write_timeout()).await {
         return Err(Interrupt::ClientGone);
     }
     let Some(exchange) = &mut ctx.exchange else {
         return Ok(());
     };
     let length = u64::try_from(bytes.len()).unwrap_or(0);
-    match write::body(session, bytes, exchange, pace.write_timeout(), || {}).await {
+    match write::brief(session, bytes, exchange, pace.write_timeout()).await {
         Written::All => {
             exchange.wire.bytes_out += length;
             Ok(())
         }
-        Written::Stopped(stop) | Written::Torn(stop) => Err(Interrupt::Stopped(stop)),
+        Written::Stopped(stop) => Err(Interrupt::Stopped(stop)),
+        Written::Torn(stop) => Err(Interrupt::Torn(stop)),
         Written::Slow => Err(Interrupt::Due(Due::Write)),
         Written::Gone => Err(Interrupt::ClientGone),
     }

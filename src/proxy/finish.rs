@@ -66,8 +66,7 @@ async fn tell_in_stream(session: &mut Session, ctx: &mut Ctx, fault: &Refusal) -
         None => errors::stream_event(relay.request.call.api(), &fault, 1),
     };
     let length = u64::try_from(bytes.len()).unwrap_or(0);
-    let timeout = relay.pool.rules.stream.write_timeout;
-    match write::last(session, bytes, timeout).await {
+    match write::last(session, bytes).await {
         true => exchange.wire.bytes_out += length,
         false => cut(session).await,
     }
@@ -94,7 +93,7 @@ pub fn settle(ctx: &mut Ctx, error: Option<&pingora_core::Error>) {
         Ending::gateway(why)
     });
     match &mut ctx.exchange {
-        Some(exchange) => exchange.end(&ending),
+        Some(exchange) => exchange.end(&ending, ctx.code),
         None => note_answer(ctx),
     }
 }

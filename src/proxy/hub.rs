@@ -19,6 +19,8 @@ pub struct Rules {
 pub struct Hub {
     rules: ArcSwap<Rules>,
     pub holdings: Arc<Holdings>,
+    /// What the process was started with: some of it stays until it ends.
+    pub started: Config,
     pub services: Arc<Services>,
     pub registry: Arc<Registry>,
     pub drain: Arc<Drain>,
@@ -36,12 +38,13 @@ impl Hub {
         };
         Hub {
             bodies: BodyMemory::new(rules.config.server.max_body_memory),
-            rules: ArcSwap::from_pointee(rules),
             services,
             holdings,
+            started: rules.config.clone(),
             registry: Arc::new(Registry::default()),
             drain: Arc::new(Drain::default()),
             node,
+            rules: ArcSwap::from_pointee(rules),
         }
     }
 

@@ -73,7 +73,7 @@ impl Gateway {
 
     /// Gives a connection back for the next request, where its head allows that.
     async fn give_back(&self, upstream: Upstream) {
-        let Upstream { mut http, peer } = upstream;
+        let Upstream { mut http, peer, .. } = upstream;
         if let HttpSession::H1(h1) = &mut http {
             h1.respect_keepalive();
         }

@@ -73,6 +73,10 @@ impl Pace {
     /// An answer's head has come. Heartbeats belong to event streams alone.
     pub fn answer_begins(&mut self, events: bool) {
         self.heard_at = clock::instant();
+        if events && !self.beating {
+            // the silence that heartbeats fill begins with the head
+            self.sent_at = self.heard_at;
+        }
         self.reading = true;
         self.beating = events;
         self.reset();

@@ -28,7 +28,7 @@ pub fn pick(ctx: &mut Ctx) -> Result<Box<HttpPeer>> {
         }
     };
     relay.tried.push(picked.member.addr.clone());
-    exchange.begin_attempt(&picked.member.addr, Some(picked.slot));
+    exchange.begin_attempt(&picked.member.addr, picked.slot);
     let peer = peer(
         &relay.pool.rules,
         picked.addr,

@@ -92,9 +92,10 @@ impl Pump<'_> {
                 Turn::ClientGone => return gone(ctx),
                 // the client has the protocol's end: nothing that comes later makes it another
                 Turn::Stopped(_) | Turn::Due(_) if has_sent_the_end(ctx) => {
-                    return Fate::completed();
+                    return judge(ctx, None);
                 }
                 Turn::Stopped(stop) => return Fate::stopped(stop),
+                Turn::Torn(stop) => return Fate::stopped(stop).tearing(),
                 Turn::Due(due) => {
                     self.replacing = due == Due::Idle && self.may_replace(ctx);
                     return Fate::overdue(due);
@@ -132,10 +133,16 @@ impl Pump<'_> {
         chunk: Bytes,
     ) -> Result<(), Fate> {
         let decoded = match ctx.relay.as_mut().and_then(|r| r.decoder.as_mut()) {
-            Some(decoder) => decoder.feed(&chunk).map_err(Fate::broken)?,
-            None => chunk,
+            Some(decoder) => decoder.feed(&chunk),
+            None => Ok(chunk),
         };
-        self.pass(session, ctx, Some(decoded), false).await
+        match decoded {
+            Ok(decoded) => self.pass(session, ctx, Some(decoded), false).await,
+            Err(why) => {
+                self.replacing = self.may_replace(ctx);
+                Err(Fate::broken(why))
+            }
+        }
     }
 
     /// Filters a chunk, or the end of the body, and writes what may go on.
@@ -163,6 +170,10 @@ impl Pump<'_> {
     /// The engine is done where the protocol has ended or the body is whole: its slots are free before the client can
     /// know of it.
     fn release(&mut self, ctx: &mut Ctx, end: bool) {
+        if ctx.relay.as_ref().is_some_and(|r| r.is_holding()) {
+            // another upstream may have to take over, in the same slots
+            return;
+        }
         let ended = is_stream(ctx) && has_ended(ctx);
         if ended {
             self.pace.close_within(CLOSE_WAIT);
@@ -195,6 +206,7 @@ impl Pump<'_> {
         }
         match written {
             Written::All => Ok(()),
+            Written::Stopped(_) if has_sent_the_end(ctx) => Err(judge(ctx, None)),
             Written::Stopped(stop) => Err(Fate::stopped(stop)),
             Written::Torn(stop) => Err(Fate::stopped(stop).tearing()),
             Written::Slow => Err(Fate::slow_reader()),
@@ -205,9 +217,9 @@ impl Pump<'_> {
     /// The upstream's body is over, by its framing or because it `broke`. It is complete only where the protocol says
     /// so; an event stream whose end was read may break off after it.
     async fn end(&mut self, session: &mut Session, ctx: &mut Ctx, broke: Option<String>) -> Fate {
-        if self.may_replace(ctx) {
-            // nothing was shown: another backend takes over what this one left unfinished
-            self.replacing = true;
+        if is_unfinished_preamble(ctx) {
+            // nothing was shown: another backend takes over, or the client is told by a status
+            self.replacing = self.may_replace(ctx);
             return Fate::broken("the upstream ended its answer before any output");
         }
         let whole = broke.is_none();
@@ -228,7 +240,8 @@ impl Pump<'_> {
     /// Whether another upstream is to be tried.
     async fn part(&mut self, ctx: &mut Ctx, fate: &Fate) -> bool {
         if let Some(mut upstream) = self.upstream.take() {
-            if upstream.is_done() && fate.leaves_upstream_whole() {
+            let whole = upstream.is_done() && upstream.is_reusable();
+            if whole && fate.leaves_upstream_whole() {
                 self.gateway.give_back(upstream).await;
             } else {
                 upstream.abort().await;
@@ -291,8 +304,17 @@ async fn begin(session: &mut Session, ctx: &mut Ctx) -> bool {
         return true;
     };
     relay.begun = relay.events;
+    let timeout = relay.pool.rules.stream.write_timeout;
     ctx.answered(head.status.as_u16());
-    session.write_response_header(head, false).await.is_ok()
+    write::head(session, head, timeout).await
+}
+
+/// What was held is all there is, and it is no whole answer. An upstream's own error is one: it passes.
+fn is_unfinished_preamble(ctx: &Ctx) -> bool {
+    ctx.relay.as_ref().is_some_and(|r| {
+        let failed = r.answer.as_ref().is_some_and(|a| a.failure().is_some());
+        r.is_holding() && !r.has_ended() && !failed
+    })
 }
 
 fn has_ended(ctx: &Ctx) -> bool {
@@ -316,7 +338,7 @@ fn gone(ctx: &mut Ctx) -> Fate {
     }
     let sent = ctx.relay.as_ref().is_some_and(|r| r.has_sent_the_end());
     match sent {
-        true => Fate::completed(),
+        true => judge(ctx, None),
         false => Fate::client_gone(),
     }
 }

@@ -35,7 +35,11 @@ pub async fn show(session: &mut Session, ctx: &mut Ctx, id: &RequestId) -> Resul
 pub async fn cancel(session: &mut Session, ctx: &mut Ctx, id: &RequestId) -> Result<(), Refusal> {
     let tenant = tenant(session, ctx)?;
     let (status, record) = match ctx.hub.registry.find(tenant.name(), id) {
-        Some(live) => (202, live.cancel()),
+        Some(live) => {
+            let record = live.cancel();
+            let status = if record.state.is_terminal() { 200 } else { 202 };
+            (status, record)
+        }
         None => (200, find(ctx, &tenant, id).await?),
     };
     write(session, ctx, status, document(&record)).await;

@@ -2,11 +2,12 @@
 //! written in the shape of the API that was asked.
 
 use super::bodies;
+use super::connection::Connection;
 use super::context::Ctx;
 use crate::api::{Code, Fault, errors};
 use crate::exchange::Api;
 use bytes::Bytes;
-use pingora_core::Result;
+use pingora_core::{Error, ErrorType, Result};
 use pingora_http::ResponseHeader;
 use pingora_proxy::Session;
 use std::time::Duration;
@@ -16,6 +17,8 @@ const WAIT_WORTH: Duration = Duration::from_secs(60);
 /// How much of a refused body is read, and for how long, so that the client gets to read the answer.
 const DRAIN_BYTES: u64 = 64 * 1024 * 1024;
 const DRAIN_TIME: Duration = Duration::from_secs(5);
+/// How long a client may take to read an answer of ours.
+const ANSWER_TIME: Duration = Duration::from_secs(30);
 
 /// Why a request is not admitted.
 #[derive(Debug)]
@@ -146,12 +149,28 @@ pub async fn answer(
     ctx.answered(header.status.as_u16());
     // a HEAD is answered with the head of what a GET would get (RFC 9110, section 9.3.2)
     let empty = body.is_empty() || session.req_header().method == http::Method::HEAD;
-    session
-        .write_response_header(Box::new(header), empty)
-        .await?;
-    if !empty {
-        ctx.wire().bytes_out += u64::try_from(body.len()).unwrap_or(0);
-        session.write_response_body(Some(body), true).await?;
+    let length = u64::try_from(body.len()).unwrap_or(0);
+    let writing = async {
+        session
+            .write_response_header(Box::new(header), empty)
+            .await?;
+        match empty {
+            true => Ok(()),
+            false => session.write_response_body(Some(body), true).await,
+        }
+    };
+    let written = tokio::time::timeout(ANSWER_TIME, writing).await;
+    match written {
+        Ok(Ok(())) => {
+            ctx.wire().bytes_out += if empty { 0 } else { length };
+            Ok(())
+        }
+        Ok(Err(e)) => Err(e),
+        Err(_) => {
+            if let Some(connection) = Connection::of(session) {
+                connection.break_off();
+            }
+            Error::e_explain(ErrorType::WriteTimedout, "a client did not take an answer")
+        }
     }
-    Ok(())
 }

@@ -74,6 +74,8 @@ impl Relay {
     /// Forgets the answer of a try that is followed by another.
     pub fn start_over(&mut self, exchange: &mut Exchange) {
         self.answer = None;
+        self.events = false;
+        self.unwritten = false;
         self.refused = None;
         self.decoder = None;
         self.head = None;
@@ -142,13 +144,14 @@ impl Relay {
         }
         self.seen += u64::from(fed.content);
         self.unsent += fed.content;
+        let ended = end || answer.ended();
         let shown = answer.shown() || (!self.events && !fed.bytes.is_empty());
         if shown {
             exchange.show();
         }
-        self.count(exchange);
-        let bytes = self.hold(fed.bytes, shown || end);
+        let bytes = self.hold(fed.bytes, shown || ended);
         self.unwritten |= !bytes.is_empty();
+        self.count(exchange);
         *body = Some(bytes);
     }
 
@@ -185,7 +188,7 @@ impl Relay {
 
     /// All that was read is with the client, and it ended as the protocol says.
     pub fn has_sent_the_end(&self) -> bool {
-        self.has_ended() && !self.unwritten
+        self.has_ended() && !self.unwritten && self.head.is_none() && self.held.is_none()
     }
 
     pub fn has_ended(&self) -> bool {
@@ -198,11 +201,12 @@ impl Relay {
         };
         let totals = answer.totals();
         let before = exchange.usage();
-        let whole = if self.events {
+        let all = if self.events {
             self.sent >= self.seen
         } else {
             answer.ended()
         };
+        let whole = all && !self.unwritten;
         let delivered = if whole {
             totals.generated
         } else {

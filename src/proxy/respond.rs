@@ -5,6 +5,7 @@ use super::context::Ctx;
 use super::decode::Decoder;
 use super::fate::Fate;
 use super::headers;
+use super::write;
 use crate::api::{Answer, AnswerOptions, Call, Shape, native};
 use crate::config::UsageMode;
 use crate::exchange::Exchange;
@@ -13,6 +14,7 @@ use pingora_core::Error;
 use pingora_core::protocols::http::client::HttpSession;
 use pingora_http::ResponseHeader;
 use pingora_proxy::{ProxyHttp, Session};
+use std::time::Duration;
 
 /// Reads what the upstream's head says of its body, and passes it on: at once for an event stream, but where its preamble
 /// is held; with the first byte of the body for any other, so that an upstream that dies in between is still answered for
@@ -53,33 +55,33 @@ pub async fn head(
         return Ok(());
     }
     relay.begun = true;
+    let timeout = relay.pool.rules.stream.write_timeout;
     ctx.answered(header.status.as_u16());
-    session
-        .write_response_header(header, false)
-        .await
-        .map_err(|e| client_gone(&e))
-}
-
-fn client_gone(error: &pingora_core::Error) -> Fate {
-    log::debug!("a head could not be written: {error}");
-    Fate::client_gone()
-}
-
-/// Writes the head that an early heartbeat needs before it: the upstream's, where it waits, or one of ours.
-pub async fn begin_early(session: &mut Session, ctx: &mut Ctx) -> Result<(), Box<Error>> {
-    let Some(relay) = &mut ctx.relay else {
-        return Ok(());
-    };
-    if relay.begun {
-        return Ok(());
+    match write::head(session, header, timeout).await {
+        true => Ok(()),
+        false => Err(Fate::client_gone()),
     }
+}
+
+/// Writes the head that an early heartbeat needs before it: the upstream's, where it waits, or one of ours. Whether the
+/// client took it in time.
+pub async fn begin_early(session: &mut Session, ctx: &mut Ctx, timeout: Duration) -> bool {
+    let Some(relay) = ctx.relay.as_mut().filter(|r| !r.begun) else {
+        return true;
+    };
     relay.begun = true;
     let header = match relay.head.take() {
         Some(header) => header,
-        None => early(session, ctx)?,
+        None => match early(session, ctx) {
+            Ok(header) => header,
+            Err(e) => {
+                log::error!("no early head could be made: {e}");
+                return false;
+            }
+        },
     };
     ctx.answered(header.status.as_u16());
-    session.write_response_header(header, false).await
+    write::head(session, header, timeout).await
 }
 
 /// An event stream's head before any upstream has answered.

@@ -26,12 +26,18 @@ const EARLY_ANSWER: Duration = Duration::from_millis(500);
 pub struct Upstream {
     pub http: HttpSession<()>,
     pub peer: Box<HttpPeer>,
+    /// It took the whole request: nothing of it can be taken for the next one.
+    reusable: bool,
 }
 
 impl Upstream {
-    /// Whether the answer came whole, by its framing.
+    /// Whether the answer's body is over, whole or not.
     pub fn is_done(&mut self) -> bool {
         self.http.response_done()
+    }
+
+    pub fn is_reusable(&self) -> bool {
+        self.reusable
     }
 
     pub fn status(&self) -> u16 {
@@ -53,7 +59,7 @@ pub struct Failure {
 /// What a failed try means for another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The upstream has not seen the request.
+    /// The upstream has not got the whole request.
     NotSent,
     /// It answered that it did not run it.
     Refused,
@@ -90,6 +96,7 @@ impl From<Interrupt> for Failure {
     fn from(interrupt: Interrupt) -> Failure {
         Failure::last(match interrupt {
             Interrupt::Stopped(stop) => Fate::stopped(stop),
+            Interrupt::Torn(stop) => Fate::stopped(stop).tearing(),
             Interrupt::ClientGone => Fate::client_gone(),
             Interrupt::Due(due) => Fate::overdue(due),
         })
@@ -118,7 +125,12 @@ pub async fn connect(
             if !reused {
                 note_connected(ctx, begun.elapsed());
             }
-            Ok((Upstream { http, peer }, reused))
+            let upstream = Upstream {
+                http,
+                peer,
+                reusable: true,
+            };
+            Ok((upstream, reused))
         }
         Some(Err(e)) => {
             log::warn!("{}: a backend cannot be reached: {e}", ctx.request_id);
@@ -139,6 +151,12 @@ pub fn rules(ctx: &Ctx) -> Option<&config::Pool> {
 fn note_connected(ctx: &Ctx, took: Duration) {
     if let (Some(exchange), Some(rules)) = (&ctx.exchange, rules(ctx)) {
         exchange.metrics().connected(&rules.name, took);
+    }
+}
+
+fn note_answered(ctx: &Ctx) {
+    if let Some(member) = &ctx.member {
+        member.answered();
     }
 }
 
@@ -181,7 +199,8 @@ pub async fn send(
         write_request(&mut upstream.http, header, body),
     ));
     let Some(written) = race(writing, gateway, session, ctx, pace).await? else {
-        return Err(Failure::sent(Fate::timed_out("first_byte")));
+        // half a request runs nowhere
+        return Err(Failure::not_sent(Fate::timed_out("first_byte")));
     };
     let Err(e) = written else {
         return Ok(false);
@@ -190,7 +209,11 @@ pub async fn send(
     // an upstream that says no before it has read the body closes behind its answer
     let early = Box::pin(within(EARLY_ANSWER, read_head(&mut upstream.http)));
     match race(early, gateway, session, ctx, pace).await? {
-        Some(Ok(())) => Ok(true),
+        Some(Ok(())) => {
+            upstream.reusable = false;
+            note_answered(ctx);
+            Ok(true)
+        }
         _ => Err(Failure::not_sent(Fate::broken(
             "the connection to the upstream broke while the request was sent",
         ))),
@@ -220,9 +243,7 @@ pub async fn head(
     let read = race(reading, gateway, session, ctx, pace).await;
     match read {
         Ok(Some(Ok(()))) => {
-            if let Some(member) = &ctx.member {
-                member.answered();
-            }
+            note_answered(ctx);
             Ok(upstream)
         }
         Ok(Some(Err(e))) => {
@@ -273,7 +294,14 @@ async fn race<F: Future>(
             Err(Interrupt::Due(Due::Heartbeat)) => {
                 beat::write(gateway, session, ctx, pace).await?;
             }
-            Err(interrupt) => return Err(interrupt.into()),
+            Err(interrupt) => {
+                if interrupt == Interrupt::ClientGone
+                    && let Some(exchange) = &mut ctx.exchange
+                {
+                    exchange.client_gone();
+                }
+                return Err(interrupt.into());
+            }
         }
     }
 }

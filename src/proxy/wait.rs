@@ -19,6 +19,8 @@ pub enum Turn {
     /// The upstream broke off; why, without addresses.
     Broken(String),
     Stopped(Stop),
+    /// Stopped in the middle of a write.
+    Torn(Stop),
     ClientGone,
     Due(Due),
 }
@@ -27,6 +29,8 @@ pub enum Turn {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interrupt {
     Stopped(Stop),
+    /// Stopped in the middle of a write.
+    Torn(Stop),
     ClientGone,
     Due(Due),
 }
@@ -35,6 +39,7 @@ impl From<Interrupt> for Turn {
     fn from(interrupt: Interrupt) -> Turn {
         match interrupt {
             Interrupt::Stopped(stop) => Turn::Stopped(stop),
+            Interrupt::Torn(stop) => Turn::Torn(stop),
             Interrupt::ClientGone => Turn::ClientGone,
             Interrupt::Due(due) => Turn::Due(due),
         }

@@ -4,6 +4,7 @@ use super::connection::Connection;
 use super::pace::within;
 use crate::exchange::{Exchange, Stop, UpstreamEnd};
 use bytes::Bytes;
+use pingora_http::ResponseHeader;
 use pingora_proxy::Session;
 use std::time::Duration;
 
@@ -88,7 +89,38 @@ async fn stands_still(connection: Option<&Connection>, timeout: Duration) {
 }
 
 /// Writes the last bytes of an answer whose request has ended already. Whether they went out.
-pub async fn last(session: &mut Session, bytes: Bytes, timeout: Duration) -> bool {
+pub async fn last(session: &mut Session, bytes: Bytes) -> bool {
     let write = session.downstream_session.write_response_body(bytes, false);
-    within(timeout, write).await.is_some_and(|w| w.is_ok())
+    within(LAST_WRITE, write).await.is_some_and(|w| w.is_ok())
+}
+
+/// Writes the head of an answer. Whether the client took it in time.
+pub async fn head(session: &mut Session, head: Box<ResponseHeader>, timeout: Duration) -> bool {
+    let write = session.write_response_header(head, false);
+    match within(timeout, write).await {
+        Some(Ok(())) => true,
+        Some(Err(e)) => {
+            log::debug!("a head could not be written: {e}");
+            false
+        }
+        None => false,
+    }
+}
+
+/// Writes a heartbeat. Nothing waits for a client that cannot even take that.
+pub async fn brief(
+    session: &mut Session,
+    bytes: Bytes,
+    exchange: &Exchange,
+    timeout: Duration,
+) -> Written {
+    let live = exchange.live().clone();
+    let connection = Connection::of(session);
+    let write = session.downstream_session.write_response_body(bytes, false);
+    tokio::select! {
+        biased;
+        written = write => done(written),
+        stop = live.stopped() => Written::Torn(stop),
+        () = stands_still(connection.as_deref(), timeout) => Written::Slow,
+    }
 }

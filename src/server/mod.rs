@@ -24,6 +24,7 @@ use pingora_core::server::configuration::ServerConf;
 use pingora_core::server::{RunArgs, Server};
 use pingora_core::services::background::background_service;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -52,16 +53,16 @@ pub fn run(config: Config, ready: Ready) -> Result<(), String> {
     )?;
     let pid_file = PidFile::write(&config.server.pid_file)?;
     let closed = watch::Sender::new(false);
-    let server = assemble(&config, &hub, sockets, &closed);
     let serving = format!(
         "streamgate {} serves on {}",
         env!("CARGO_PKG_VERSION"),
-        addresses(&config)
+        sockets.addresses()
     );
     let ready = Box::new(move || {
         log::info!("{serving}");
         ready();
     });
+    let server = assemble(&config, &hub, sockets, &closed);
     server.run(RunArgs {
         shutdown_signal: Box::new(Signals {
             drain: hub.drain.clone(),
@@ -82,11 +83,6 @@ fn open_log(key: &str, target: &crate::config::LogTarget) -> Result<LogFile, Str
     LogFile::open(target).map_err(|e| format!("{key} {target:?} cannot be opened: {e}"))
 }
 
-fn addresses(config: &Config) -> String {
-    let all: Vec<_> = config.listen.iter().map(|l| l.addr.to_string()).collect();
-    all.join(", ")
-}
-
 /// The sockets of a gateway, bound before anything else is started.
 struct Sockets {
     public: Vec<(Socket, bool)>,
@@ -94,6 +90,11 @@ struct Sockets {
 }
 
 impl Sockets {
+    fn addresses(&self) -> String {
+        let all: Vec<_> = self.public.iter().map(|(s, _)| s.addr()).collect();
+        all.join(", ")
+    }
+
     fn bind(config: &Config) -> Result<Sockets, String> {
         let buffer = Some(config.server.socket_buffer);
         let mut public = Vec::new();
@@ -133,7 +134,7 @@ fn build_hub(config: &Config, access_log: AccessLog) -> Result<Arc<Hub>, String>
         ledger,
         metrics,
         access_log,
-        checkpoints: config.ledger.on_unknown == OnUnknown::ChargeCounted,
+        checkpoints: AtomicBool::new(config.ledger.on_unknown == OnUnknown::ChargeCounted),
     });
     Ok(Arc::new(Hub::new(rules, services, holdings)))
 }

@@ -1,11 +1,12 @@
 //! Reloading: the whole new configuration comes into force, or nothing of it. Accounts, running streams and open
 //! connections are not touched; what cannot change in a running process is named.
 
-use crate::config::{self, Config, Findings};
+use crate::config::{self, Config, Findings, LedgerStore, OnUnknown};
 use crate::ops::Reloading;
 use crate::proxy::Hub;
 use async_trait::async_trait;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Reloads the file that the gateway was started with.
 pub struct Reload {
@@ -40,13 +41,15 @@ pub async fn reload(hub: &Hub) -> Result<(), Findings> {
     for line in &config.not_in_effect {
         log::warn!("{line}");
     }
-    for key in fixed(&before.config, &config) {
+    for key in fixed(&hub.started, &config) {
         log::warn!(
             "{key} has changed: it needs an upgrade, until then the old value stays in force"
         );
     }
     log::set_max_level(config.log.level);
     hub.services.ledger.configure(&config.ledger);
+    let counted = config.ledger.on_unknown == OnUnknown::ChargeCounted;
+    hub.services.checkpoints.store(counted, Ordering::Relaxed);
     let metrics = hub.services.metrics.clone();
     let rules = super::rules(config, &hub.holdings, &metrics, Some(&before)).await;
     hub.set_rules(rules);
@@ -62,6 +65,10 @@ fn fixed(before: &Config, after: &Config) -> Vec<&'static str> {
             .collect::<Vec<_>>()
     };
     let admin = |c: &Config| c.admin.as_ref().map(|a| a.addr.clone());
+    let store = |c: &Config| match &c.ledger.store {
+        LedgerStore::Sqlite(file) => file.display().to_string(),
+        LedgerStore::Postgres(url) => url.expose().to_owned(),
+    };
     let (old, new) = (&before.server, &after.server);
     let differs = [
         ("listen", listeners(before) != listeners(after)),
@@ -74,6 +81,23 @@ fn fixed(before: &Config, after: &Config) -> Vec<&'static str> {
             "server.socket_buffer",
             old.socket_buffer != new.socket_buffer,
         ),
+        (
+            "server.max_body_memory",
+            old.max_body_memory != new.max_body_memory,
+        ),
+        (
+            "server.drain_timeout",
+            old.drain_timeout != new.drain_timeout,
+        ),
+        (
+            "server.timeouts.header",
+            old.timeouts.header != new.timeouts.header,
+        ),
+        (
+            "server.timeouts.keepalive",
+            old.timeouts.keepalive != new.timeouts.keepalive,
+        ),
+        ("ledger.url", store(before) != store(after)),
         ("log.access", before.log.access != after.log.access),
         ("log.error", before.log.error != after.log.error),
         ("log.format", before.log.format != after.log.format),

@@ -3,9 +3,11 @@
 mod directory;
 mod holdings;
 mod name;
+mod rates;
 mod reserved;
 
 pub use directory::{Directory, Tenant};
 pub use holdings::Holdings;
 pub use name::TenantName;
+pub use rates::{Rate, RateState, Short, Taken};
 pub use reserved::Reserved;
