@@ -12,6 +12,9 @@ mod shed;
 mod state;
 mod usage;
 
+#[cfg(test)]
+mod tests;
+
 pub use ending::Ending;
 pub use id::RequestId;
 pub use live::{Live, Stop};

@@ -32,10 +32,10 @@ pub trait Observer {
     fn state(&self, open: u64, unknown: u64);
 
     /// A write failed. What waits is kept and tried again. The thread logs it, now and then.
-    fn failed(&self, error: &LedgerError);
+    fn failed(&self, _error: &LedgerError) {}
 
     /// The first write succeeded after one or more failed.
-    fn recovered_writes(&self);
+    fn recovered_writes(&self) {}
 
     /// The accounts changed by what this gateway did not do itself: a reconciliation, a crash found, another process
     /// on the same ledger. The amounts are differences.

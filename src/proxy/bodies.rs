@@ -147,11 +147,13 @@ fn content_length(session: &Session) -> Option<u64> {
 
 /// A client that asked waits for our word before it sends the body (RFC 9110, section 10.1.1).
 async fn answer_expectation(session: &mut Session) -> Result<(), Refusal> {
-    let expects = session
-        .req_header()
+    let header = session.req_header();
+    let asked = header
         .headers
         .get("expect")
         .is_some_and(|v| v.as_bytes().eq_ignore_ascii_case(b"100-continue"));
+    // an HTTP/1.0 client knows no interim answers
+    let expects = asked && header.version != http::Version::HTTP_10;
     if expects {
         let written = session.downstream_session.write_continue_response().await;
         written.map_err(|e| unreadable(&e))?;

@@ -6,7 +6,7 @@ use super::forwarded;
 use super::refuse::Refusal;
 use crate::api::{Call, Code};
 use crate::config::HalfClose;
-use http::{HeaderMap, Version};
+use http::{HeaderMap, HeaderValue, Version};
 use pingora_http::RequestHeader;
 use pingora_proxy::Session;
 use std::time::Duration;
@@ -16,7 +16,12 @@ pub fn begin(session: &mut Session, ctx: &mut Ctx) {
     if let Some(connection) = Connection::of(session) {
         connection.note_head();
     }
-    if closes_by_default(session.req_header()) {
+    // the chunk parser takes more for an end than RFC 9112 does: what follows a chunked body is no request
+    let chunked = session
+        .req_header()
+        .headers
+        .contains_key("transfer-encoding");
+    if chunked || closes_by_default(session.req_header()) {
         session.set_keepalive(None);
     }
     let down = session.as_downstream_mut();
@@ -73,16 +78,45 @@ pub fn set_half_close(session: &mut Session, half_close: HalfClose) {
 /// Refuses a head that is too large, or that does not say whom it asks.
 pub fn check(session: &Session, ctx: &Ctx) -> Result<(), Refusal> {
     check_host(session.req_header())?;
+    check_coding(session.req_header())?;
     check_size(session, ctx)
+}
+
+/// A body is framed by its length or in chunks; a coding on top of that is none that is undone here (RFC 9112, section 6.1).
+fn check_coding(header: &RequestHeader) -> Result<(), Refusal> {
+    let mut codings = header.headers.get_all("transfer-encoding").iter();
+    let chunked = |v: &HeaderValue| v.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked");
+    match (codings.next(), codings.next()) {
+        (None, _) => Ok(()),
+        (Some(one), None) if chunked(one) => Ok(()),
+        _ => Err(Refusal::new(
+            Code::InvalidRequest,
+            "the Transfer-Encoding is not `chunked` alone; send the body without another coding",
+        )
+        .closing()),
+    }
 }
 
 /// HTTP/1.1 demands one Host (RFC 9112, section 3.2); two are refused before any hook runs.
 fn check_host(header: &RequestHeader) -> Result<(), Refusal> {
-    let missing = header.version == Version::HTTP_11 && !header.headers.contains_key("host");
-    match missing {
-        true => Err(Refusal::new(Code::InvalidRequest, "the Host header is missing").closing()),
-        false => Ok(()),
+    match header.headers.get("host") {
+        Some(host) if is_host(host.as_bytes()) => Ok(()),
+        Some(_) => {
+            Err(Refusal::new(Code::InvalidRequest, "the Host header names no host").closing())
+        }
+        None if header.version == Version::HTTP_11 => {
+            Err(Refusal::new(Code::InvalidRequest, "the Host header is missing").closing())
+        }
+        None => Ok(()),
     }
+}
+
+/// A name or address, and a port (RFC 9110, section 7.2).
+fn is_host(host: &[u8]) -> bool {
+    host.iter().all(|b| {
+        b.is_ascii_alphanumeric()
+            || matches!(b, b'.' | b'-' | b'_' | b':' | b'[' | b']' | b'%' | b'~')
+    })
 }
 
 fn check_size(session: &Session, ctx: &Ctx) -> Result<(), Refusal> {
@@ -109,4 +143,45 @@ fn size(headers: &HeaderMap) -> u64 {
         .map(|(name, value)| name.as_str().len() + value.len() + 4)
         .sum();
     u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(fields: &[(&'static str, &'static str)]) -> RequestHeader {
+        let mut header = RequestHeader::build("POST", b"/", None).unwrap();
+        for (name, value) in fields {
+            header.append_header(*name, *value).unwrap();
+        }
+        header
+    }
+
+    #[test]
+    fn a_host_is_a_name_or_an_address_with_or_without_a_port() {
+        for good in ["localhost", "a-b.example:8080", "[::1]:80", "127.0.0.1"] {
+            assert!(check_host(&header(&[("Host", good)])).is_ok(), "{good}");
+        }
+        for bad in ["local host", "a/b", "a@b", "a,b"] {
+            assert!(check_host(&header(&[("Host", bad)])).is_err(), "{bad}");
+        }
+        assert!(check_host(&header(&[])).is_err());
+    }
+
+    #[test]
+    fn chunks_are_the_only_coding() {
+        assert!(check_coding(&header(&[])).is_ok());
+        assert!(check_coding(&header(&[("Transfer-Encoding", "Chunked")])).is_ok());
+        for bad in ["gzip, chunked", "chunked, chunked", "identity"] {
+            assert!(
+                check_coding(&header(&[("Transfer-Encoding", bad)])).is_err(),
+                "{bad}"
+            );
+        }
+        let twice = [
+            ("Transfer-Encoding", "gzip"),
+            ("Transfer-Encoding", "chunked"),
+        ];
+        assert!(check_coding(&header(&twice)).is_err());
+    }
 }

@@ -44,12 +44,17 @@ pub fn tell(session: &Session, ctx: &Ctx, header: &mut RequestHeader) -> Result<
     let mut chain = if believed { hops(came) } else { Vec::new() };
     chain.push(peer.to_string());
     header.insert_header("X-Forwarded-For", chain.join(", "))?;
-    let scheme = came
-        .get("x-forwarded-proto")
-        .filter(|_| believed)
-        .and_then(|v| v.to_str().ok())
-        .filter(|v| matches!(*v, "http" | "https"));
-    header.insert_header("X-Forwarded-Proto", scheme.unwrap_or(own_scheme(session)))
+    let told = |name: &str| {
+        let value = came.get(name).filter(|_| believed)?;
+        value.to_str().ok()
+    };
+    let scheme = told("x-forwarded-proto").filter(|v| matches!(*v, "http" | "https"));
+    header.insert_header("X-Forwarded-Proto", scheme.unwrap_or(own_scheme(session)))?;
+    let own = || came.get("host").and_then(|v| v.to_str().ok());
+    match told("x-forwarded-host").or_else(own) {
+        Some(host) => header.insert_header("X-Forwarded-Host", host),
+        None => Ok(()),
+    }
 }
 
 fn own_scheme(session: &Session) -> &'static str {

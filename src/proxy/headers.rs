@@ -30,7 +30,10 @@ const CREDENTIALS: &[&str] = &[
 const OURS: &[&str] = &[
     "forwarded",
     "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-port",
     "x-forwarded-proto",
+    "x-forwarded-server",
     "x-real-ip",
 ];
 const OUR_PREFIX: &str = "x-streamgate-";

@@ -23,7 +23,7 @@ pub fn find(method: &Method, path: &str) -> Asked {
         return only(method, &Method::POST, "POST", Asked::Call(call));
     }
     if path == "/v1/models" {
-        return only(method, &Method::GET, "GET", Asked::Models);
+        return only(method, &Method::GET, "GET, HEAD", Asked::Models);
     }
     let Some(rest) = path.strip_prefix("/generations/") else {
         return Asked::Nothing;
@@ -33,14 +33,16 @@ pub fn find(method: &Method, path: &str) -> Asked {
         None => (rest, None),
     };
     match (RequestId::parse(id), action) {
-        (Some(id), None) => only(method, &Method::GET, "GET", Asked::Record(id)),
+        (Some(id), None) => only(method, &Method::GET, "GET, HEAD", Asked::Record(id)),
         (Some(id), Some("cancel")) => only(method, &Method::POST, "POST", Asked::Cancel(id)),
         (None | Some(_), _) => Asked::Nothing,
     }
 }
 
 fn only(method: &Method, wanted: &Method, allow: &'static str, asked: Asked) -> Asked {
-    if method == wanted {
+    // a HEAD asks for the head of what a GET would get
+    let same = method == wanted || (method == Method::HEAD && wanted == Method::GET);
+    if same {
         asked
     } else {
         Asked::WrongMethod(allow)

@@ -2,7 +2,7 @@
 
 use crate::budget::Change;
 use crate::clock;
-use crate::ledger::{LedgerError, Observer, Posting, Recovered};
+use crate::ledger::{Observer, Posting, Recovered};
 use crate::metrics::Metrics;
 use crate::tenant::Holdings;
 use std::sync::Arc;
@@ -57,11 +57,6 @@ impl Observer for Accounts {
     fn state(&self, open: u64, unknown: u64) {
         set_counts(&self.metrics, open, unknown);
     }
-
-    /// The ledger's thread logs it, at most every few seconds.
-    fn failed(&self, _error: &LedgerError) {}
-
-    fn recovered_writes(&self) {}
 
     fn adjusted(&self, change: &Posting) {
         post(&self.holdings, change);

@@ -98,21 +98,13 @@ impl Place {
 
 impl Waiting {
     async fn granted(&mut self) -> Result<Granted, TimedOut> {
-        let over = tokio::time::sleep_until(self.deadline.into());
         tokio::select! {
             biased;
-            Ok(granted) = &mut self.granted => return Ok(granted),
-            () = over => {}
+            Ok(granted) = &mut self.granted => Ok(granted),
+            () = tokio::time::sleep_until(self.deadline.into()) => Err(TimedOut {
+                retry_after: self.queue.expected(&self.tenant),
+            }),
         }
-        // where it is not in line any more its turn has just come and is on its way
-        if !self.queue.leave(&self.ticket)
-            && let Ok(granted) = (&mut self.granted).await
-        {
-            return Ok(granted);
-        }
-        Err(TimedOut {
-            retry_after: self.queue.expected(&self.tenant),
-        })
     }
 }
 

@@ -26,7 +26,7 @@ pub struct PoolQueue {
 }
 
 #[derive(Debug)]
-struct Line {
+pub(super) struct Line {
     /// Absent: nobody waits, full means no.
     rules: Option<config::Queue>,
     fair: FairQueue<Waiter>,
@@ -52,7 +52,7 @@ pub struct Refused {
 }
 
 /// A turn that is to be told to its waiter, once the line is not locked any more.
-type Turn = (oneshot::Sender<Granted>, Granted);
+pub(super) type Turn = (oneshot::Sender<Granted>, Granted);
 
 impl PoolQueue {
     pub fn new(
@@ -94,26 +94,39 @@ impl PoolQueue {
             let mut line = self.lock();
             // who waits already goes first, also to a slot whose return is not told yet
             self.take_turns(&mut line, now, &mut turns);
-            self.find_place(&mut line, (tenant, cost), now, &mut turns)
+            match self.take_at_once(&mut line, tenant, cost, now) {
+                Some(granted) => Ok(Place::granted_at_once(granted)),
+                None => self.line_up(&mut line, (tenant, cost), now, &mut turns),
+            }
         };
         tell(turns);
         entered
     }
 
-    fn find_place(
+    /// Slots without waiting, where there are some and none of the tenant waits.
+    fn take_at_once(
+        &self,
+        line: &mut Line,
+        tenant: &Tenant,
+        cost: Units,
+        now: Instant,
+    ) -> Option<Granted> {
+        let first = line.fair.len_of(tenant.name()) == 0;
+        let granted = first.then(|| self.take(tenant.slots())).flatten()?;
+        line.fair.pass(&ask(tenant, cost, Pace::default()));
+        line.waits.note(Duration::ZERO, now);
+        self.wait.observe(0.0);
+        Some(granted)
+    }
+
+    /// A place in line, where one is to be had.
+    pub(super) fn line_up(
         self: &Arc<PoolQueue>,
         line: &mut Line,
         (tenant, cost): (&Arc<Tenant>, Units),
         now: Instant,
         turns: &mut Vec<Turn>,
     ) -> Result<Place, Refused> {
-        let first = line.fair.len_of(tenant.name()) == 0;
-        if let Some(granted) = first.then(|| self.take(tenant.slots())).flatten() {
-            line.fair.pass(&ask(tenant, cost, Pace::default()));
-            line.waits.note(Duration::ZERO, now);
-            self.wait.observe(0.0);
-            return Ok(Place::granted_at_once(granted));
-        }
         let Some(rules) = line.rules.clone() else {
             return Err(self.full(tenant.slots()));
         };
@@ -239,7 +252,7 @@ impl PoolQueue {
             .with_label_values(&[self.pool.as_str(), tenant.as_str()])
     }
 
-    fn lock(&self) -> MutexGuard<'_, Line> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Line> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -277,7 +290,7 @@ fn told(expected: Duration) -> Duration {
 }
 
 /// A turn whose waiter has just left is dropped here, unlocked: its slots are given back and go to the next.
-fn tell(turns: Vec<Turn>) {
+pub(super) fn tell(turns: Vec<Turn>) {
     for (waiter, granted) in turns {
         drop(waiter.send(granted));
     }

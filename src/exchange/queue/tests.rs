@@ -3,7 +3,7 @@
 use super::bounds::{Bound, Pace};
 use super::fair::{Ask, FairQueue, Ticket};
 use super::place::{Place, TimedOut};
-use super::pool::{PoolQueue, Refused};
+use super::pool::{PoolQueue, Refused, tell};
 use crate::budget::Units;
 use crate::clock;
 use crate::config;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-const MS: fn(u64) -> Duration = Duration::from_millis;
+pub(super) const MS: fn(u64) -> Duration = Duration::from_millis;
 
 /// A line of tenants that are named by letters.
 struct Row {
@@ -305,21 +305,21 @@ fn tenants_that_owe_nothing_are_forgotten() {
 }
 
 /// A pool with real slots and tenants.
-struct Pool {
-    queue: Arc<PoolQueue>,
-    slots: Arc<Slots>,
+pub(super) struct Pool {
+    pub queue: Arc<PoolQueue>,
+    pub slots: Arc<Slots>,
     metrics: Metrics,
     tenants: Directory,
 }
 
-const RULES: config::Queue = config::Queue {
+pub(super) const RULES: config::Queue = config::Queue {
     max_wait: Duration::from_secs(600),
     max_len: 256,
 };
 
 impl Pool {
     /// Tenants by the lines of their tables.
-    fn new(slots: usize, rules: Option<config::Queue>, tenants: &[&str]) -> Pool {
+    pub fn new(slots: usize, rules: Option<config::Queue>, tenants: &[&str]) -> Pool {
         let mut text = "[[listen]]\naddr = \"127.0.0.1:1\"\n".to_owned();
         for (n, lines) in tenants.iter().enumerate() {
             let key = format!("{n:064x}");
@@ -339,7 +339,7 @@ impl Pool {
         }
     }
 
-    fn tenant(&self, n: usize) -> &Arc<Tenant> {
+    pub fn tenant(&self, n: usize) -> &Arc<Tenant> {
         &self.tenants.all()[n]
     }
 
@@ -347,7 +347,7 @@ impl Pool {
         self.queue.enter(self.tenant(n), Units(100))
     }
 
-    fn gauge(&self, tenant: &str) -> i64 {
+    pub fn gauge(&self, tenant: &str) -> i64 {
         let labels = ["p", tenant];
         self.metrics
             .table
@@ -378,6 +378,17 @@ fn a_free_slot_is_given_at_once_and_a_returned_one_to_the_first_in_line() {
 }
 
 #[test]
+fn a_newcomer_does_not_take_a_slot_whose_return_is_not_told_yet() {
+    let pool = Pool::new(1, Some(RULES), &["", ""]);
+    let running = pool.enter(0).unwrap().take_now().unwrap();
+    let mut first = pool.enter(0).unwrap();
+    running.pool.put_back();
+    let mut newcomer = pool.enter(1).unwrap();
+    assert!(newcomer.take_now().is_none());
+    assert!(first.take_now().is_some());
+}
+
+#[test]
 fn slots_given_to_one_that_has_left_go_to_the_next() {
     let pool = Pool::new(1, Some(RULES), &[""]);
     let running = pool.enter(0).unwrap().take_now();
@@ -385,6 +396,7 @@ fn slots_given_to_one_that_has_left_go_to_the_next() {
     let left = pool.enter(0).unwrap();
     let mut last = pool.enter(0).unwrap();
     drop(left);
+    assert_eq!(pool.queue.len(), 2);
     drop(running);
     // the first has been given the slots and never looks
     assert!(last.take_now().is_none());
@@ -430,6 +442,22 @@ fn a_slot_of_the_tenant_that_returns_in_another_pool_is_not_missed() {
     assert_eq!(turns.len(), 6, "a return went unnoticed: {turns}");
     assert!(turns.matches('h').count() >= 2, "{turns}");
     assert!(turns.matches('t').count() >= 2, "{turns}");
+}
+
+#[test]
+fn a_slot_that_returns_between_the_look_for_it_and_the_line_is_not_missed() {
+    let pool = Pool::new(3, Some(RULES), &["max_streams = 1"]);
+    // the look for a slot is over, nobody watches yet, and the slot is free again
+    let tenant = pool.tenant(0);
+    let mut turns = Vec::new();
+    let lined_up = pool.queue.line_up(
+        &mut pool.queue.lock(),
+        (tenant, Units(1)),
+        clock::instant(),
+        &mut turns,
+    );
+    tell(turns);
+    assert!(lined_up.unwrap().take_now().is_some());
 }
 
 #[test]
