@@ -90,7 +90,7 @@ fn parse(args: Vec<String>) -> Result<(Asked, Option<PathBuf>), String> {
 fn execute(asked: Asked, file: Option<&Path>) -> u8 {
     match asked {
         Asked::Run => with_config(file, start),
-        Asked::Test => with_config(file, |_| OK),
+        Asked::Test => with_config(file, test),
         Asked::Show => with_config(file, |config| print(&config::show(&config))),
         Asked::Signal(word) => with_config(file, |config| signal(&config, &word)),
         Asked::Help => print(USAGE),
@@ -105,6 +105,7 @@ fn command(name: &str, args: &[String], file: Option<&Path>) -> u8 {
             [] => report(demo::run()),
             [extra, ..] => usage(&format!("demo takes no {extra}")),
         },
+        "help" => print(USAGE),
         "sim" => simulate(args),
         "key" => match keys::new_key(args) {
             Ok(text) => print(&text),
@@ -115,6 +116,14 @@ fn command(name: &str, args: &[String], file: Option<&Path>) -> u8 {
         }),
         _ => usage(&format!("{name} is no command")),
     }
+}
+
+/// A good config is silent, but for what of it this build does not do yet.
+fn test(config: Config) -> u8 {
+    for line in &config.not_in_effect {
+        complain(&format!("{line}\n"));
+    }
+    OK
 }
 
 fn start(config: Config) -> u8 {
@@ -183,7 +192,9 @@ fn refuse(findings: &Findings) -> u8 {
 }
 
 fn usage(message: &str) -> u8 {
-    complain(&format!("streamgate: {message}\n\n{USAGE}"));
+    complain(&format!(
+        "streamgate: {message}\nstreamgate --help shows the usage\n"
+    ));
     BAD_USAGE
 }
 

@@ -74,10 +74,10 @@ Paste these into another terminal:
 # a stream, token by token; the demo's anonymous tenant needs no key
 curl -N http://{gateway}/v1/chat/completions -H 'Content-Type: application/json' -d '{{"model": "sim-1", "stream": true, "max_tokens": 20, "messages": [{{"role": "user", "content": "Tell me a story"}}]}}'
 
-# the same with a key and an id of your own; it runs for half a minute
+# the same with a key and an id of your own; it runs for half a minute. An id runs once: the next time take story-2
 curl -N http://{gateway}/v1/chat/completions -H 'Authorization: Bearer {KEY}' -H 'Idempotency-Key: story-1' -H 'Content-Type: application/json' -d '{{"model": "sim-1", "stream": true, "max_tokens": 3000, "messages": [{{"role": "user", "content": "Tell me a long story"}}]}}'
 
-# cancel it while it runs; the engine stops at once
+# in a third terminal, cancel it while it runs; the engine stops at once
 curl -X POST http://{gateway}/generations/story-1/cancel -H 'Authorization: Bearer {KEY}'
 
 # what it made, what was delivered, what it costs

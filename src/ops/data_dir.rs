@@ -1,7 +1,8 @@
 //! The data folder and the lock that keeps a second process out of it.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// The locked data folder. The lock goes with the process, however it ends.
@@ -19,7 +20,9 @@ impl DataDir {
                 path.display()
             )
         };
-        std::fs::create_dir_all(path).map_err(failed)?;
+        // what is in it is for the gateway's own user: requests, their costs, whose they are
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+        made.map_err(failed)?;
         let file = path.join("lock");
         let mut lock = OpenOptions::new()
             .create(true)

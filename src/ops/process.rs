@@ -74,21 +74,28 @@ impl LoopLag {
     }
 }
 
+/// The process that a pid file names, where it is another one and runs.
+pub fn running(pid_file: &Path) -> Option<i32> {
+    let pid = named(pid_file).ok()?;
+    let other = u32::try_from(pid).is_ok_and(|pid| pid != std::process::id());
+    (other && send(pid, 0).is_ok()).then_some(pid)
+}
+
 /// Sends a signal to the process that a pid file names.
 pub fn signal_running(pid_file: &Path, number: i32) -> Result<(), String> {
+    let pid = named(pid_file)?;
+    send(pid, number).map_err(|e| format!("process {pid} cannot be signalled: {e}"))
+}
+
+fn named(pid_file: &Path) -> Result<i32, String> {
     let text = std::fs::read_to_string(pid_file).map_err(|e| {
         format!(
             "{} cannot be read: {e}; is the gateway running?",
             pid_file.display()
         )
     })?;
-    let pid: i32 = text
-        .trim()
-        .parse()
-        .ok()
-        .filter(|pid| *pid > 1)
-        .ok_or_else(|| format!("{} holds no process id", pid_file.display()))?;
-    send(pid, number).map_err(|e| format!("process {pid} cannot be signalled: {e}"))
+    let pid = text.trim().parse().ok().filter(|pid| *pid > 1);
+    pid.ok_or_else(|| format!("{} holds no process id", pid_file.display()))
 }
 
 #[allow(unsafe_code, reason = "signals are only sent by a system call")]

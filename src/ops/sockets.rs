@@ -2,6 +2,7 @@
 //! sockets can carry options that accepted connections inherit.
 
 use socket2::{Domain, Protocol, SockAddr, Socket as RawSocket, Type};
+use std::io::ErrorKind;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::{IntoRawFd, RawFd};
 
@@ -17,9 +18,8 @@ pub struct Socket {
 impl Socket {
     /// Binds and listens. `send_buffer` in bytes is what the kernel may hold towards each client.
     pub fn bind(key: &str, addr: &str, send_buffer: Option<u64>) -> Result<Socket, String> {
-        let failed = |e: std::io::Error| {
-            format!("{key} {addr} cannot be bound: {e}; is another process listening there?")
-        };
+        let failed =
+            |e: std::io::Error| format!("{key} {addr} cannot be bound: {e}; {}", advice(e.kind()));
         let target = resolve(addr).map_err(failed)?;
         let socket = open(target, send_buffer).map_err(failed)?;
         Ok(Socket {
@@ -36,6 +36,22 @@ impl Socket {
     pub fn into_fd(self) -> (String, RawFd) {
         (self.addr, self.socket.into_raw_fd())
     }
+}
+
+fn advice(kind: ErrorKind) -> &'static str {
+    const KNOWN: &[(ErrorKind, &str)] = &[
+        (ErrorKind::AddrInUse, "another process listens there"),
+        (
+            ErrorKind::PermissionDenied,
+            "ports below 1024 need root or CAP_NET_BIND_SERVICE",
+        ),
+        (
+            ErrorKind::AddrNotAvailable,
+            "the address is none of this machine's",
+        ),
+    ];
+    let known = KNOWN.iter().find(|(of, _)| *of == kind);
+    known.map_or("the form is HOST:PORT", |(_, advice)| advice)
 }
 
 fn resolve(addr: &str) -> std::io::Result<SocketAddr> {

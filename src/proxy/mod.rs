@@ -109,7 +109,7 @@ impl Gateway {
 fn wrong_method(allow: &'static str) -> Refusal {
     Refusal::new(
         Code::MethodNotAllowed,
-        format!("this path is not asked by this method; it takes {allow}"),
+        format!("this method is not allowed here; use {allow}"),
     )
     .allowing(allow)
 }
@@ -117,7 +117,7 @@ fn wrong_method(allow: &'static str) -> Refusal {
 fn nothing_here() -> Refusal {
     Refusal::new(
         Code::NotFound,
-        "there is nothing at this path; see the API's routes",
+        "there is nothing at this path; OpenAI's API is below /v1, as in /v1/chat/completions",
     )
 }
 

@@ -83,6 +83,9 @@ impl Refusal {
             header.insert_header("Retry-After", seconds.to_string())?;
             header.insert_header("retry-after-ms", ms.max(1).to_string())?;
         }
+        if self.code.status() == 401 {
+            header.insert_header("WWW-Authenticate", "Bearer")?;
+        }
         if let Some(methods) = self.allow {
             header.insert_header("Allow", methods)?;
         }

@@ -133,8 +133,13 @@ pub async fn connect(
             Ok((upstream, reused))
         }
         Some(Err(e)) => {
-            log::warn!("{}: a backend cannot be reached: {e}", ctx.request_id);
             mark_failed(ctx);
+            log::warn!(
+                "{}: {} cannot be reached: {}",
+                ctx.request_id,
+                whom(ctx),
+                reason(&e)
+            );
             Err(Failure::not_sent(Fate::unreachable()))
         }
         None => {
@@ -151,6 +156,22 @@ pub fn rules(ctx: &Ctx) -> Option<&config::Pool> {
 fn note_connected(ctx: &Ctx, took: Duration) {
     if let (Some(exchange), Some(rules)) = (&ctx.exchange, rules(ctx)) {
         exchange.metrics().connected(&rules.name, took);
+    }
+}
+
+/// The backend and its pool, for the log.
+fn whom(ctx: &Ctx) -> String {
+    let backend = ctx.member.as_ref().map_or("?", |m| m.addr.as_str());
+    let pool = rules(ctx).map_or("?", |r| r.name.as_str());
+    format!("backend {backend} of pool {pool}")
+}
+
+/// The system's own words for an error, where it has any.
+fn reason(error: &pingora_core::Error) -> String {
+    let root = error.root_cause();
+    match root.downcast_ref::<std::io::Error>() {
+        Some(io) => io.to_string(),
+        None => error.etype().as_str().to_owned(),
     }
 }
 
@@ -252,7 +273,12 @@ pub async fn head(
             } else {
                 wait::broken(&e)
             };
-            log::warn!("{}: no answer from the upstream: {e}", ctx.request_id);
+            log::warn!(
+                "{}: no answer from {}: {}",
+                ctx.request_id,
+                whom(ctx),
+                reason(&e)
+            );
             Err(Failure::sent(Fate::broken(why)))
         }
         Ok(None) => Err(Failure::sent(Fate::timed_out("first_byte"))),

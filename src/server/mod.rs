@@ -8,12 +8,13 @@ mod reload;
 use crate::access_log::AccessLog;
 use crate::admin::AdminApp;
 use crate::backend::Pools;
-use crate::config::{Config, ListenAddr, OnUnknown};
+use crate::config::{Config, ListenAddr, LogTarget, OnUnknown};
 use crate::exchange::Services;
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
 use crate::ops::{
-    DataDir, Listening, LogFile, LoopLag, Ready, Signals, Socket, install_error_log, raise_fd_limit,
+    DataDir, Listening, LogFile, LoopLag, Ready, Signals, Socket, install_error_log,
+    raise_fd_limit, running,
 };
 use crate::proxy::{Entry, Gateway, Hub, Rules};
 use crate::tenant::{Directory, Holdings};
@@ -79,8 +80,14 @@ pub fn run(config: Config, ready: Ready) -> Result<(), String> {
     Ok(())
 }
 
-fn open_log(key: &str, target: &crate::config::LogTarget) -> Result<LogFile, String> {
-    LogFile::open(target).map_err(|e| format!("{key} {target:?} cannot be opened: {e}"))
+fn open_log(key: &str, target: &LogTarget) -> Result<LogFile, String> {
+    LogFile::open(target).map_err(|e| {
+        let path = match target {
+            LogTarget::File(path) => path.display().to_string(),
+            LogTarget::Stdout | LogTarget::Stderr | LogTarget::Off => String::new(),
+        };
+        format!("{key} {path} cannot be opened: {e}; give it a file this user may write to")
+    })
 }
 
 /// The sockets of a gateway, bound before anything else is started.
@@ -91,8 +98,9 @@ struct Sockets {
 
 impl Sockets {
     fn addresses(&self) -> String {
-        let all: Vec<_> = self.public.iter().map(|(s, _)| s.addr()).collect();
-        all.join(", ")
+        let public = self.public.iter().map(|(s, _)| s.addr().to_owned());
+        let admin = self.admin.iter().map(|s| format!("{} (admin)", s.addr()));
+        public.chain(admin).collect::<Vec<_>>().join(", ")
     }
 
     fn bind(config: &Config) -> Result<Sockets, String> {
@@ -242,6 +250,12 @@ struct PidFile<'a> {
 
 impl PidFile<'_> {
     fn write(path: &Path) -> Result<PidFile<'_>, String> {
+        if let Some(pid) = running(path) {
+            return Err(format!(
+                "server.pid_file {} belongs to the running process {pid}; give this one a pid_file of its own",
+                path.display()
+            ));
+        }
         let folder = path.parent().unwrap_or(Path::new("."));
         std::fs::create_dir_all(folder)
             .and_then(|()| std::fs::write(path, format!("{}\n", std::process::id())))

@@ -18,6 +18,7 @@ use self::openai::Choices;
 use self::responses::Items;
 use self::usage::Usage;
 use super::call::Call;
+use super::errors::capped;
 use super::json::{Grammar, Scanner};
 use crate::budget::Units;
 use crate::exchange::UsageSource;
@@ -131,7 +132,7 @@ impl Meter {
         self.piece(data);
         let seen = self.event_ends(event.name);
         if seen.error && counts && self.failure.is_none() {
-            self.failure = Some("the upstream reported an error without a message".to_owned());
+            self.failure = Some(unnamed_failure(data));
         }
         seen
     }
@@ -288,6 +289,16 @@ impl Meter {
             (true, true) => self.usage.replaces(&figures),
             (true, false) => self.usage.settles(&figures),
         }
+    }
+}
+
+/// An error without a message in the usual place: its text, where it is plain. A document may hold what the model said.
+fn unnamed_failure(data: &[u8]) -> String {
+    let plain = !data.trim_ascii_start().starts_with(b"{");
+    if plain && !data.is_empty() {
+        capped(&String::from_utf8_lossy(data)).into_owned()
+    } else {
+        "the upstream reported an error without a message".to_owned()
     }
 }
 
