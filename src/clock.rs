@@ -13,6 +13,10 @@ pub struct Timestamp(pub i64);
 /// The wall clock, now.
 #[allow(clippy::disallowed_methods, reason = "the clock's own home")]
 pub fn now() -> Timestamp {
+    #[cfg(test)]
+    if let Some((now, _)) = still::read() {
+        return now;
+    }
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
@@ -22,6 +26,10 @@ pub fn now() -> Timestamp {
 /// The monotonic clock, now.
 #[allow(clippy::disallowed_methods, reason = "the clock's own home")]
 pub fn instant() -> Instant {
+    #[cfg(test)]
+    if let Some((_, instant)) = still::read() {
+        return instant;
+    }
     Instant::now()
 }
 
@@ -87,6 +95,42 @@ impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         let text = <std::borrow::Cow<'de, str>>::deserialize(d)?;
         text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// A clock that stands still, for the tests of one thread, until it is moved.
+#[cfg(test)]
+pub mod still {
+    use super::{Duration, Instant, Timestamp};
+    use std::cell::Cell;
+
+    thread_local! {
+        static AT: Cell<Option<(Timestamp, Instant)>> = const { Cell::new(None) };
+    }
+
+    pub(super) fn read() -> Option<(Timestamp, Instant)> {
+        AT.get()
+    }
+
+    /// Holds the clock. Dropped, it goes on by itself again.
+    #[derive(Debug)]
+    pub struct Still(());
+
+    impl Still {
+        pub fn at(now: Timestamp) -> Still {
+            AT.set(Some((now, super::instant())));
+            Still(())
+        }
+
+        pub fn advance(&self, by: Duration) {
+            AT.set(AT.get().map(|(now, instant)| (now.plus(by), instant + by)));
+        }
+    }
+
+    impl Drop for Still {
+        fn drop(&mut self) {
+            AT.set(None);
+        }
     }
 }
 

@@ -147,7 +147,8 @@ impl Slots {
     }
 
     fn micros(&self) -> u64 {
-        u64::try_from(self.since.elapsed().as_micros()).unwrap_or(u64::MAX)
+        let elapsed = clock::instant().saturating_duration_since(self.since);
+        u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX)
     }
 }
 

@@ -74,6 +74,11 @@ install_npm_sdk() {
   cp tests/sdk/package-lock.json "$folder/made-from"
 }
 
+# The tests find the server by this variable.
+start_postgres() {
+  STREAMGATE_TEST_POSTGRES=$(bash tests/postgres.sh start) && export STREAMGATE_TEST_POSTGRES
+}
+
 test_configs() {
   local file found=0
   for file in conf/*.toml; do
@@ -91,12 +96,15 @@ test_sdks() {
   "$venv/bin/python" -B -m pytest tests/sdk --binary "$binary"
 }
 
+trap 'bash tests/postgres.sh stop' EXIT
+
 step 'install cargo-nextest' install_nextest
 step 'install the Python SDKs' install_python_sdks
 step 'install the npm SDK' install_npm_sdk
 step 'format' cargo fmt --check
 step 'clippy' cargo clippy --release --locked --all-targets -- -D warnings
 step 'build' cargo build --release --locked
+step 'start PostgreSQL' start_postgres
 step 'tests' cargo nextest run --release --locked
 step 'every file in conf/' test_configs
 step 'the official SDKs' test_sdks

@@ -6,6 +6,14 @@
 //! the same time and sees its socket close. Prints every round and whether the medians hold the bars, and writes
 //! `bench/claims.json` in the target folder. A missed bar is told, not an error: this is no timed test.
 #![allow(
+    clippy::wildcard_enum_match_arm,
+    clippy::too_many_lines,
+    clippy::type_complexity,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "tables of cases are long, look at the few cases they are about, and hold small numbers"
+)]
+#![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,

@@ -3,6 +3,7 @@
 use super::reader::{Table, Value};
 use super::values::{some_time, word};
 use super::{Durability, Ledger, LedgerStore, OnError, OnUnknown, Secret};
+use crate::ledger::url_fault;
 use std::path::Path;
 use std::time::Duration;
 
@@ -26,17 +27,24 @@ pub(super) fn read(t: &Table, data_dir: &Path) -> Ledger {
 /// The URL may hold a password, so a bad one is not shown.
 fn store(v: &Value, data_dir: &Path) -> Option<LedgerStore> {
     let url = v.text().unwrap_or_default();
-    let store = match url.split_once(':') {
+    match url.split_once(':') {
         Some(("sqlite", path)) if is_path(path) => Some(LedgerStore::Sqlite(data_dir.join(path))),
-        Some(("postgres" | "postgresql", rest)) if rest.len() > 2 && rest.starts_with("//") => {
-            Some(LedgerStore::Postgres(Secret::new(url.to_owned())))
+        Some(("postgres" | "postgresql", rest)) if rest.starts_with("//") => postgres(v, url),
+        Some(_) | None => {
+            v.refuse_hidden(URL);
+            None
         }
-        Some(_) | None => None,
-    };
-    if store.is_none() {
-        v.refuse_hidden(URL);
     }
-    store
+}
+
+fn postgres(v: &Value, url: &str) -> Option<LedgerStore> {
+    match url_fault(url) {
+        None => Some(LedgerStore::Postgres(Secret::new(url.to_owned()))),
+        Some(fault) => {
+            v.refuse_hidden(&format!("{fault}; {URL}"));
+            None
+        }
+    }
 }
 
 /// A path of a file; SQLite's own names for databases in memory are none.

@@ -19,7 +19,9 @@ pub(super) const KEYS: &[&str] = &[
     "pool.affinity",
     "pool.queue",
     "pool.fallback",
-    "pool.tls",
+    "pool.tls.ca",
+    "pool.tls.cert",
+    "pool.tls.key",
     "pool.headers",
     "pool.h2",
     "pool.discovery",
@@ -34,8 +36,6 @@ pub(super) const KEYS: &[&str] = &[
 /// Keys of which only the values that start so are not in effect.
 const VALUES: &[(&str, &str)] = &[
     ("listen.addr", "unix:"),
-    ("ledger.url", "postgres://"),
-    ("ledger.url", "postgresql://"),
     ("pool.balance", "hash"),
     ("pool.balance", "affinity"),
 ];

@@ -13,13 +13,21 @@ pub struct LedgerError {
 /// The kinds of failure, each with its own advice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
+    BadUrl,
     Missing,
     Unopenable,
+    /// A server that does not answer, or a connection that was lost.
+    Unreachable,
+    Denied,
+    /// A server that follows another one and takes no writes.
+    Standby,
     NotADatabase,
     OtherProgram,
     NewerSchema,
     OlderSchema,
     Damaged,
+    /// As `Damaged`, of a server's database.
+    Broken,
     ReadOnly,
     Full,
     Locked,
@@ -28,7 +36,6 @@ pub(super) enum Kind {
     BadEntry,
     Late,
     Closed,
-    Unsupported,
 }
 
 impl LedgerError {
@@ -40,6 +47,10 @@ impl LedgerError {
         }
     }
 
+    pub(super) fn kind(&self) -> Kind {
+        self.kind
+    }
+
     /// Whether only the entry at hand is to blame, so that trying the same again is useless.
     pub fn is_of_one_entry(&self) -> bool {
         self.kind == Kind::BadEntry
@@ -47,7 +58,10 @@ impl LedgerError {
 
     /// Whether an entry may be to blame, and others could succeed.
     pub(super) fn may_be_of_one_entry(&self) -> bool {
-        matches!(self.kind, Kind::BadEntry | Kind::Damaged | Kind::Io)
+        matches!(
+            self.kind,
+            Kind::BadEntry | Kind::Damaged | Kind::Broken | Kind::Io
+        )
     }
 
     /// Whether another process holds the ledger's lock.
@@ -69,7 +83,15 @@ impl LedgerError {
     pub(super) fn asks_for_reopening(&self) -> bool {
         matches!(
             self.kind,
-            Kind::Damaged | Kind::NotADatabase | Kind::Io | Kind::ReadOnly | Kind::Unopenable
+            Kind::Damaged
+                | Kind::Broken
+                | Kind::NotADatabase
+                | Kind::Io
+                | Kind::ReadOnly
+                | Kind::Unopenable
+                | Kind::Unreachable
+                | Kind::Denied
+                | Kind::Standby
         )
     }
 }
@@ -77,16 +99,22 @@ impl LedgerError {
 impl Kind {
     fn advice(self) -> &'static str {
         match self {
+            Kind::BadUrl => "correct `ledger.url`",
             Kind::Missing => "start the gateway once to make it, or correct `ledger.url`",
             Kind::Unopenable => "check the folder, its owner and `ledger.url`",
-            Kind::NotADatabase | Kind::OtherProgram => {
-                "move the file away, or name another one in `ledger.url`"
+            Kind::Unreachable => "check that its server runs and that `ledger.url` names it",
+            Kind::Denied => "check the user, its password and its rights, and `ledger.url`",
+            Kind::Standby => "name the server that takes writes in `ledger.url`",
+            Kind::NotADatabase => "move the file away, or name another one in `ledger.url`",
+            Kind::OtherProgram => "name another database in `ledger.url`",
+            Kind::NewerSchema => {
+                "run the newer streamgate, or name another database in `ledger.url`"
             }
-            Kind::NewerSchema => "run the newer streamgate, or name another file in `ledger.url`",
             Kind::OlderSchema => "start the gateway once, it brings the ledger up to date",
             Kind::Damaged => {
                 "restore the file from a backup, or mend it with `sqlite3 FILE .recover`"
             }
+            Kind::Broken => "restore the database from a backup",
             Kind::ReadOnly => {
                 "give the user that runs streamgate write access to the file and its folder"
             }
@@ -96,7 +124,6 @@ impl Kind {
             Kind::BadEntry => "the other entries are not affected",
             Kind::Late => "its disk is slow or its lock is held; see the log",
             Kind::Closed => "the gateway is stopping",
-            Kind::Unsupported => "set `ledger.url` to \"sqlite:FILE\"",
         }
     }
 }

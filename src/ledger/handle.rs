@@ -2,15 +2,18 @@
 
 use super::entry::{Known, Opened, Opening};
 use super::error::{Kind, LedgerError};
+use super::owner;
+use super::postgres::PostgresStore;
 use super::queue::{Abandon, Command, Find};
 use super::rules::Abandoned;
+use super::sqlite::SqliteStore;
 use super::store::{Standing, Store};
 use super::sums::{Amounts, Posting};
 use super::trouble::Down;
 use super::worker::{Clockwork, Worker};
-use super::{owner, sqlite};
+
 use crate::clock;
-use crate::config;
+use crate::config::{self, LedgerStore};
 use crate::exchange::{Record, RequestId};
 use crate::tenant::TenantName;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -76,29 +79,17 @@ impl Ledger {
         config: &config::Ledger,
         observer: Box<dyn Observer + Send>,
     ) -> Result<(Ledger, Recovered), LedgerError> {
-        let run = owner::fresh_run();
-        let store = match &config.store {
-            config::LedgerStore::Sqlite(file) => sqlite::SqliteStore::start(file, config, run)?,
-            config::LedgerStore::Postgres(_) => {
-                return Err(LedgerError::new(
-                    "postgres://…",
-                    Kind::Unsupported,
-                    "this build cannot use PostgreSQL yet",
-                ));
-            }
-        };
-        let place = store.place().to_owned();
         let clockwork = Clockwork::of(config.retention);
-        Ledger::on(place, Box::new(store), observer, clockwork)
+        Ledger::on(open(config)?, observer, clockwork)
     }
 
     /// Recovers a store and starts the thread on it.
     pub(super) fn on(
-        place: String,
         mut store: Box<dyn Store>,
         observer: Box<dyn Observer + Send>,
         clockwork: Clockwork,
     ) -> Result<(Ledger, Recovered), LedgerError> {
+        let place = store.place().to_owned();
         let standing = store.recover(clock::now())?;
         let recovered = recovered(&standing);
         let (queue, commands) = mpsc::channel();
@@ -228,6 +219,15 @@ impl Ledger {
     fn error(&self, kind: Kind, cause: impl Into<String>) -> LedgerError {
         LedgerError::new(self.shared.place.as_str(), kind, cause)
     }
+}
+
+/// Opens the ledger that the configuration names.
+fn open(config: &config::Ledger) -> Result<Box<dyn Store>, LedgerError> {
+    let run = owner::fresh_run();
+    Ok(match &config.store {
+        LedgerStore::Sqlite(file) => Box::new(SqliteStore::start(file, config, run)?),
+        LedgerStore::Postgres(url) => Box::new(PostgresStore::start(url, config, run)?),
+    })
 }
 
 fn recovered(standing: &Standing) -> Recovered {

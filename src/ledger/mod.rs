@@ -1,8 +1,9 @@
 //! The ledger: one durable entry per request, opened before the upstream is called and settled once at its end.
 //!
 //! `handle` is what the gateway holds, `worker` the thread behind it, `backlog` what waits there. `rules` and `unknown`
-//! say what may happen to an entry, `sums` what entries add up to (all pure). `store` is the seam to a database,
-//! `sqlite` its first implementation, `owner` tells a dead process from a living one. `command` is `streamgate ledger …`.
+//! say what may happen to an entry, `judge` which rule a write falls under, `sums` what entries add up to (all pure).
+//! `store` is the seam to a database, `stored` an entry as a row of any; `sqlite` and `postgres` are the databases,
+//! `owner` tells a dead process of this machine from a living one. `command` is `streamgate ledger …`.
 //!
 //! Invariants: every sum equals a recount of the entries ever written, because both change in one transaction and
 //! the change of a sum is always "what the entry adds now, less what it added before". An entry is settled once:
@@ -13,11 +14,14 @@ mod command;
 mod entry;
 mod error;
 mod handle;
+mod judge;
 mod owner;
+mod postgres;
 mod queue;
 mod rules;
 mod sqlite;
 mod store;
+mod stored;
 mod sums;
 mod trouble;
 mod unknown;
@@ -30,5 +34,6 @@ pub use command::run;
 pub use entry::{Fingerprint, Known, Opened, Opening};
 pub use error::LedgerError;
 pub use handle::{Ledger, Observer, Recovered};
+pub use postgres::url_fault;
 pub use sums::{Amounts, Posting};
 pub use unknown::held_units;

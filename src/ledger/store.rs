@@ -63,6 +63,9 @@ pub(super) struct Standing {
 
 /// A ledger as a running gateway writes it. Every failure leaves it as it was before the call.
 pub(super) trait Store: Send {
+    /// What the log calls it.
+    fn place(&self) -> &str;
+
     /// Takes entries of dead processes for crashed, and sums up.
     fn recover(&mut self, now: Timestamp) -> Result<Standing, LedgerError>;
 
@@ -77,6 +80,9 @@ pub(super) trait Store: Send {
 
     /// What other processes did to the accounts since the last call, their crashes included.
     fn follow(&mut self, now: Timestamp) -> Result<Vec<Posting>, LedgerError>;
+
+    /// What all accounts come to, as far as the last `follow` saw what other processes did.
+    fn total(&mut self) -> Result<Amounts, LedgerError>;
 
     /// Forgets some entries that ended before a moment. Whether more may be left to forget.
     fn forget(&mut self, before: Timestamp) -> Result<bool, LedgerError>;

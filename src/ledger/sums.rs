@@ -218,6 +218,18 @@ impl Change {
         *now = now.plus(Amounts::of(new));
     }
 
+    /// Adds another change to it.
+    pub fn absorb(&mut self, other: Change) {
+        for (key, amounts) in other.accounts {
+            let sum = self.accounts.entry(key).or_default();
+            *sum = sum.plus(amounts);
+        }
+        for (key, usage) in other.usage {
+            let sum = self.usage.entry(key).or_default();
+            *sum = sum.plus(usage);
+        }
+    }
+
     /// What it does to the accounts, leaving out those it does not move.
     pub fn postings(&self) -> Vec<Posting> {
         let moved = self.accounts.iter().filter(|(_, a)| **a != Amounts::NONE);
@@ -251,6 +263,13 @@ impl Change {
         };
         self.usage.entry(key).or_default()
     }
+}
+
+/// The hour in which the month of a moment began.
+pub(super) fn month_of(now: Timestamp) -> Hour {
+    let date = now.date_time().date();
+    let first = date.replace_day(1).unwrap_or(date).midnight().assume_utc();
+    Hour(first.unix_timestamp().div_euclid(3600))
 }
 
 /// Units as the database holds them.

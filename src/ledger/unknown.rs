@@ -1,6 +1,7 @@
 //! Entries whose usage nobody knows: how a crash makes them, what they hold of a budget, how a bill settles them. Pure.
 
 use super::entry::Entry;
+use super::store::Settlement;
 use crate::budget::Units;
 use crate::clock::Timestamp;
 use crate::config::OnUnknown;
@@ -35,45 +36,57 @@ pub(super) fn crash(old: &Entry, policy: OnUnknown, now: Timestamp) -> Entry {
     }
 }
 
-/// What a line of a bill does to its entry.
+/// An entry that a bill settles, before and after.
 #[derive(Debug)]
-pub(super) enum Reconciled {
-    Now(Box<Entry>),
-    /// It was before, with the same units.
-    Already,
-    AlreadyOtherwise {
-        charged: Units,
-    },
-    /// Its usage was never in doubt.
-    Known {
-        charged: Units,
-    },
-    Running,
+pub(super) struct Billed {
+    pub old: Box<Entry>,
+    pub new: Box<Entry>,
 }
 
-/// Settles an entry that awaits its bill: it is charged what the bill says, and holds nothing any more.
-pub(super) fn reconcile(old: &Entry, units: Units) -> Reconciled {
-    let charged = old.record.charged_units;
-    if old.is_open() {
-        return Reconciled::Running;
-    }
-    match old.record.usage_source {
-        UsageSource::Unknown => {
-            let record = Record {
-                charged_units: units,
-                usage_source: UsageSource::Reconciled,
-                ..old.record.clone()
-            };
-            Reconciled::Now(Box::new(Entry {
-                record,
-                owner: None,
-                held: Units::ZERO,
-                ..old.clone()
-            }))
+impl Billed {
+    pub fn settlement(&self) -> Settlement {
+        Settlement::Reconciled {
+            before: self.old.record.charged_units,
+            held: self.old.held,
         }
-        UsageSource::Reconciled if charged == units => Reconciled::Already,
-        UsageSource::Reconciled => Reconciled::AlreadyOtherwise { charged },
-        UsageSource::Upstream | UsageSource::Counted => Reconciled::Known { charged },
+    }
+}
+
+/// What a line of a bill does to the entries of its id: one that awaits its bill is charged what the line says, and
+/// holds nothing any more. Or why nothing is to be done.
+pub(super) fn reconcile(mut found: Vec<Entry>, units: Units) -> Result<Billed, Settlement> {
+    let old = found.pop().ok_or(Settlement::NotFound)?;
+    if !found.is_empty() {
+        found.push(old);
+        let tenants = found.into_iter().map(|entry| entry.record.tenant);
+        return Err(Settlement::Ambiguous(tenants.collect()));
+    }
+    if old.is_open() {
+        return Err(Settlement::Running);
+    }
+    let charged = old.record.charged_units;
+    match old.record.usage_source {
+        UsageSource::Unknown => Ok(Billed {
+            new: Box::new(billed(&old, units)),
+            old: Box::new(old),
+        }),
+        UsageSource::Reconciled if charged == units => Err(Settlement::Already),
+        UsageSource::Reconciled => Err(Settlement::AlreadyOtherwise { charged }),
+        UsageSource::Upstream | UsageSource::Counted => Err(Settlement::Known { charged }),
+    }
+}
+
+fn billed(old: &Entry, units: Units) -> Entry {
+    let record = Record {
+        charged_units: units,
+        usage_source: UsageSource::Reconciled,
+        ..old.record.clone()
+    };
+    Entry {
+        record,
+        owner: None,
+        held: Units::ZERO,
+        ..old.clone()
     }
 }
 

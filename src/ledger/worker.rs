@@ -1,5 +1,7 @@
-//! The ledger's thread: gathers what is sent into groups, commits them, and answers. `upkeep` is what it does unasked.
+//! The ledger's thread: gathers what is sent into groups, commits them, and answers. `outage` is what it does
+//! while the ledger cannot be written, `upkeep` what it does unasked.
 
+mod outage;
 mod upkeep;
 
 pub(super) use upkeep::Clockwork;
@@ -171,71 +173,6 @@ impl Worker {
         self.backlog.went_well();
         self.note(&committed.postings);
         Ok(())
-    }
-
-    fn fail(&mut self, group: Vec<Job>, error: &LedgerError) {
-        self.backlog.take_back(group, error);
-        self.suffer(error);
-    }
-
-    /// The ledger cannot be written: waits a while.
-    fn suffer(&mut self, error: &LedgerError) {
-        self.observer.failed(error);
-        let trouble = self.trouble.get_or_insert_with(Trouble::new);
-        trouble.again(error);
-        if trouble.is_lasting() {
-            self.down.set(Some(error.clone()));
-        }
-        self.complain(&format!("{error}; {} writes wait", self.backlog.len()));
-    }
-
-    /// Logs an error, unless one was logged a moment ago.
-    fn complain(&mut self, text: &str) {
-        const PAUSE: Duration = Duration::from_secs(10);
-        let now = clock::instant();
-        if self
-            .logged_at
-            .is_none_or(|at| now.saturating_duration_since(at) >= PAUSE)
-        {
-            self.logged_at = Some(now);
-            log::error!("{text}");
-        }
-    }
-
-    /// In trouble: once the ledger takes a write again, first writes what must not be lost, then goes on as usual.
-    fn retry(&mut self) {
-        let Some(trouble) = self.trouble.as_ref().filter(|t| t.is_due()) else {
-            return;
-        };
-        let ready = match trouble.asks_for_reopening() {
-            true => self.store.reopen(),
-            false => Ok(()),
-        };
-        if let Err(error) = ready.and_then(|()| self.store.probe(clock::now())) {
-            return self.suffer(&error);
-        }
-        while let Some(group) = self.backlog.next_settlements() {
-            let Err((group, error)) = self.commit(group) else {
-                continue;
-            };
-            if group.len() > 1 || self.store.probe(clock::now()).is_err() {
-                return self.fail(group, &error);
-            }
-            log::error!("{error}; set aside and tried again every now and then: {group:?}");
-            self.backlog.set_aside(group);
-        }
-        self.recover();
-    }
-
-    fn recover(&mut self) {
-        if let Some(trouble) = self.trouble.take() {
-            log::info!(
-                "the ledger is written again, after {:.1?}",
-                trouble.lasted()
-            );
-            self.observer.recovered_writes();
-        }
-        self.down.set(None);
     }
 
     fn answer_finds(&mut self) {

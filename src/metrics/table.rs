@@ -74,6 +74,7 @@ table! {
     backend_up = gauges "backend_up" ["pool", "backend"] "1 where the backend is thought to work";
     ledger_open = gauge "ledger_open" [] "ledger entries of running requests";
     ledger_unknown = gauge "ledger_unknown" [] "ledger entries whose usage is unknown, to be reconciled";
+    ledger_up = gauge "ledger_up" [] "0 while the ledger cannot be written";
     loop_lag = number "loop_lag_seconds" [] "how late the event loop woke, at its worst in the last ten seconds";
     open_fds = gauge "open_fds" [] "open file descriptors";
     build_info = gauges "build_info" ["version"] "1, with the version as label";

@@ -2,7 +2,7 @@
 
 use crate::budget::Change;
 use crate::clock;
-use crate::ledger::{Observer, Posting, Recovered};
+use crate::ledger::{LedgerError, Observer, Posting, Recovered};
 use crate::metrics::Metrics;
 use crate::tenant::Holdings;
 use std::sync::Arc;
@@ -15,6 +15,7 @@ pub struct Accounts {
 
 impl Accounts {
     pub fn new(holdings: Arc<Holdings>, metrics: Arc<Metrics>) -> Accounts {
+        metrics.table.ledger_up.set(1);
         Accounts { holdings, metrics }
     }
 }
@@ -56,6 +57,15 @@ impl Observer for Accounts {
 
     fn state(&self, open: u64, unknown: u64) {
         set_counts(&self.metrics, open, unknown);
+    }
+
+    /// The ledger's thread logs it, at most every few seconds.
+    fn failed(&self, _error: &LedgerError) {
+        self.metrics.table.ledger_up.set(0);
+    }
+
+    fn recovered_writes(&self) {
+        self.metrics.table.ledger_up.set(1);
     }
 
     fn adjusted(&self, change: &Posting) {

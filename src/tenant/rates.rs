@@ -29,7 +29,6 @@ struct Bucket {
 
 /// What was taken of a rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[must_use = "what a request does not use is to be given back"]
 pub struct Taken {
     amount: u64,
 }

@@ -4,6 +4,7 @@ import pathlib
 
 import ground as grounds
 import pytest
+import scripted as scripts
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -22,6 +23,13 @@ def binary(request):
 @pytest.fixture(scope="session")
 def ground(binary):
     made = grounds.Ground(binary)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def scripted(binary):
+    made = scripts.ScriptedGround(binary)
     yield made
     made.close()
 

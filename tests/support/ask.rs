@@ -107,13 +107,34 @@ impl Ask {
 
     /// The request as it goes on the wire.
     pub fn bytes(&self) -> Vec<u8> {
-        let body = self
-            .doc
-            .as_ref()
-            .map_or_else(|| self.body.clone(), |doc| doc.to_string().into_bytes());
+        let body = self.body_bytes();
         let mut out = self.head_for(body.len()).into_bytes();
         out.extend_from_slice(&body);
         out
+    }
+
+    /// The request's head and body for an HTTP/2 client.
+    pub fn http2(&self) -> (http::Request<()>, Vec<u8>) {
+        let body = self.body_bytes();
+        let mut request = http::Request::builder()
+            .method(self.method)
+            .uri(format!("http://localhost{}", self.path));
+        if !body.is_empty() {
+            request = request.header("content-type", "application/json");
+        }
+        if let Some(key) = &self.key {
+            request = request.header("authorization", format!("Bearer {key}"));
+        }
+        for (name, value) in &self.headers {
+            request = request.header(name.to_ascii_lowercase(), value);
+        }
+        (request.body(()).expect("a request's head"), body)
+    }
+
+    fn body_bytes(&self) -> Vec<u8> {
+        self.doc
+            .as_ref()
+            .map_or_else(|| self.body.clone(), |doc| doc.to_string().into_bytes())
     }
 
     /// The head alone, announcing a body of that length.

@@ -261,6 +261,12 @@ impl Stream {
         self.must(Self::next_event)
     }
 
+    /// As `event`, where the stream may break.
+    pub fn try_event(&mut self) -> Result<Option<String>, Broken> {
+        let end = Instant::now() + self.patience;
+        self.next_event(end)
+    }
+
     /// The next text of a chat, past everything else; nothing at the end.
     #[track_caller]
     pub fn content(&mut self) -> Option<String> {
@@ -294,6 +300,16 @@ impl Stream {
         Ok(self.body.clone())
     }
 
+    /// Reads until the body so far is as wanted; fails where it ends before.
+    #[track_caller]
+    pub fn read_until(&mut self, wanted: impl Fn(&[u8]) -> bool) {
+        self.status();
+        while !wanted(&self.body) {
+            let more = self.must(Self::read_more);
+            assert!(more, "the answer ended: {self:?}");
+        }
+    }
+
     /// Reads one more piece of the body, whatever it is; false at its proper end.
     pub fn try_more(&mut self) -> Result<bool, Broken> {
         let end = Instant::now() + self.patience;
@@ -309,15 +325,55 @@ impl Stream {
     /// The whole answer; the connection stays for the next one.
     #[track_caller]
     pub fn next_answer(&mut self) -> Answer {
-        let body = self.rest();
+        self.rest();
+        self.take_answer()
+    }
+
+    /// As `next_answer`, where it may not come.
+    pub fn try_answer(&mut self) -> Result<Answer, Broken> {
+        self.try_rest()?;
+        Ok(self.take_answer())
+    }
+
+    /// An answer that has no body, whatever its head says of one: what HEAD gets.
+    #[track_caller]
+    pub fn next_head(&mut self) -> Answer {
+        self.status();
+        self.take_answer()
+    }
+
+    /// What was read of an answer; the next bytes are the next one's.
+    fn take_answer(&mut self) -> Answer {
         let (status, headers) = self.head.take().unwrap_or_default();
-        self.body.clear();
         self.position = 0;
         self.complete = false;
         Answer {
             status,
             headers,
-            body,
+            body: std::mem::take(&mut self.body),
+        }
+    }
+
+    /// Whether an answer, or the connection's end, comes within a time. Nothing of it is taken.
+    pub fn has_answer(&mut self, time: Duration) -> bool {
+        self.socket
+            .set_read_timeout(Some(time))
+            .expect("a read timeout");
+        let peeked = self.socket.peek(&mut [0]);
+        peeked.map_or_else(
+            |e| !matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
+            |_| true,
+        )
+    }
+
+    /// All bytes up to the connection's end, as they are.
+    pub fn read_to_close(&mut self) -> Result<Vec<u8>, Broken> {
+        let end = Instant::now() + self.patience;
+        loop {
+            match self.fill(end) {
+                Err(Broken::Cut) => return Ok(self.buffer.split().to_vec()),
+                other => other?,
+            }
         }
     }
 
@@ -331,6 +387,11 @@ impl Stream {
         socket2::SockRef::from(&self.socket)
             .set_linger(Some(Duration::ZERO))
             .expect("SO_LINGER");
+    }
+
+    /// The connection itself, for whoever goes on with it.
+    pub fn into_socket(self) -> TcpStream {
+        self.socket
     }
 
     /// Ends its own side and goes on reading.

@@ -26,6 +26,16 @@ pub const ALL: [Dialect; 5] = [
     Dialect::Native,
 ];
 
+/// Runs a test for every API, side by side.
+pub fn each(test: impl Fn(Dialect) + Sync) {
+    std::thread::scope(|scope| {
+        for dialect in ALL {
+            let test = &test;
+            scope.spawn(move || test(dialect));
+        }
+    });
+}
+
 /// A gateway before one engine with a pool for each protocol, both with these lines.
 #[track_caller]
 pub fn gateway(engine: &Engine, lines: &str) -> Gateway {
@@ -129,6 +139,16 @@ impl Dialect {
                 &json!({"type": "response.completed", "response": {"id": "r1", "status": "completed"}}),
             ),
             Dialect::Messages => named(&json!({"type": "message_stop"})),
+        }
+    }
+
+    /// What a client finds in the protocol's own end.
+    pub fn client_end(self) -> &'static [u8] {
+        match self {
+            Dialect::Chat | Dialect::Completions => b"[DONE]",
+            Dialect::Responses => b"response.completed",
+            Dialect::Messages => b"message_stop",
+            Dialect::Native => b"event: completed",
         }
     }
 

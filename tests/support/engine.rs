@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -39,6 +39,8 @@ pub struct Fate {
 pub struct Seen {
     /// Which POST of this engine it is, from 0.
     pub number: usize,
+    /// Which connection of this engine it came by, from 0.
+    pub connection: usize,
     pub method: String,
     pub path: String,
     pub headers: Headers,
@@ -60,15 +62,18 @@ impl Seen {
     /// The moment the engine saw its connection closed; fails where it does not within a second.
     #[track_caller]
     pub fn closed(&self) -> Instant {
-        wait::within(
-            wait::seconds(1),
-            format!("call {} to see its connection closed", self.number),
-            || {
-                self.fate()
-                    .closed_at
-                    .ok_or_else(|| format!("{:?}", self.fate()))
-            },
-        )
+        self.closed_within(wait::seconds(1))
+    }
+
+    /// As `closed`, with its own limit.
+    #[track_caller]
+    pub fn closed_within(&self, limit: Duration) -> Instant {
+        let what = format!("call {} to see its connection closed", self.number);
+        wait::within(limit, what, || {
+            self.fate()
+                .closed_at
+                .ok_or_else(|| format!("{:?}", self.fate()))
+        })
     }
 
     fn note(&self, change: impl FnOnce(&mut Fate)) {
@@ -236,6 +241,7 @@ struct Shared {
     calls: Mutex<Vec<Seen>>,
     failures: Mutex<Vec<String>>,
     closing: AtomicBool,
+    connections: AtomicUsize,
 }
 
 /// An engine that answers every POST by a script, and every GET with a list of one model.
@@ -257,6 +263,7 @@ impl Engine {
             calls: Mutex::default(),
             failures: Mutex::default(),
             closing: AtomicBool::new(false),
+            connections: AtomicUsize::new(0),
         });
         let acceptor = Some(std::thread::spawn({
             let shared = shared.clone();
@@ -328,16 +335,18 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         }
         if let Ok(socket) = socket {
             let shared = shared.clone();
-            std::thread::spawn(move || serve(&socket, &shared));
+            let number = shared.connections.fetch_add(1, Ordering::SeqCst);
+            std::thread::spawn(move || serve(&socket, &shared, number));
         }
     }
 }
 
 /// One connection: request after request, until either side ends it.
-fn serve(socket: &TcpStream, shared: &Shared) {
+fn serve(socket: &TcpStream, shared: &Shared, connection: usize) {
     socket.set_nodelay(true).ok();
     let mut buffer = BytesMut::new();
-    while let Some(seen) = read_request(socket, &mut buffer) {
+    while let Some(mut seen) = read_request(socket, &mut buffer) {
+        seen.connection = connection;
         let mut call = Call {
             socket,
             seen,
@@ -400,6 +409,7 @@ fn read_request(socket: &TcpStream, buffer: &mut BytesMut) -> Option<Seen> {
     let body = Arc::new(read_body(socket, buffer, &headers)?);
     Some(Seen {
         number: 0,
+        connection: 0,
         method,
         path,
         headers,

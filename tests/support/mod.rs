@@ -5,18 +5,25 @@
 //! block, so that a test reads from top to bottom and every byte and every moment is under its control.
 
 pub mod ask;
+pub mod books;
 pub mod client;
 pub mod config;
+pub mod database;
+pub mod deaf;
 pub mod dialect;
 pub mod engine;
 pub mod events;
 pub mod gateway;
+pub mod http2;
+pub mod machine;
 pub mod metrics;
 pub mod odd;
 pub mod pair;
+pub mod phase;
 pub mod ports;
 pub mod process;
 pub mod random;
+pub mod relay;
 pub mod scratch;
 pub mod script;
 pub mod sim;

@@ -1,10 +1,22 @@
 //! Cancelling by id, in every state a request can be in.
 
-use crate::support::ask::{chat, whole_chat};
+use crate::support::OTHER_KEY;
+use crate::support::ask::{Ask, chat, whole_chat};
+use crate::support::books::Books;
+use crate::support::client::{Broken, Stream};
+use crate::support::dialect::Dialect;
 use crate::support::engine::Engine;
 use crate::support::events;
 use crate::support::gateway::Gateway;
-use crate::support::script::{holding, silent, token};
+use crate::support::phase::{ENDPOINTS, Endpoint, Ground, PHASES, Phase};
+use crate::support::random::Random;
+use crate::support::script::{holding, silent, token, tokens};
+use crate::support::wait::ms;
+use serde_json::Value;
+use std::time::{Duration, Instant};
+
+/// From the cancel to the upstream's close.
+const BOUND: Duration = ms(500);
 
 #[test]
 fn a_cancelled_stream_ends_with_an_error_event_and_a_proper_end() {
@@ -86,4 +98,199 @@ fn a_slow_reader_can_be_cancelled_while_its_write_is_blocked() {
     assert_eq!(gateway.ended("slow-1")["ended_by"], "cancel_api");
     gateway.settled();
     drop(stream);
+}
+
+/// What stays of a record once its request has ended.
+fn end_of(record: &Value) -> Vec<Value> {
+    let members = [
+        "request_id",
+        "state",
+        "ended_by",
+        "upstream_end",
+        "generated_units",
+        "charged_units",
+        "ended_at",
+    ];
+    members
+        .iter()
+        .map(|member| record[member].clone())
+        .collect()
+}
+
+#[track_caller]
+fn cancelled_by_another(gateway: &Gateway, id: &str) {
+    let cancel = Ask::post(format!("/generations/{id}/cancel")).key(OTHER_KEY);
+    gateway.answer(&cancel).must_refuse(404, "unknown_request");
+}
+
+/// What the client gets of a request that was cancelled.
+#[track_caller]
+fn must_be_told(stream: &mut Stream, phase: Phase, endpoint: Endpoint) {
+    if !endpoint.has_head(phase) {
+        let answer = stream.next_answer();
+        assert_eq!(answer.status, 499, "{}", answer.text());
+        assert_eq!(
+            answer.json()["error"]["code"],
+            "cancelled",
+            "{}",
+            answer.text()
+        );
+        return;
+    }
+    match phase {
+        // a body of known length can only be broken off
+        Phase::InWholeBody => assert_eq!(stream.try_rest(), Err(Broken::Cut)),
+        Phase::AfterTheEnd => assert!(endpoint.is_there(phase, &stream.rest())),
+        _ => assert_eq!(endpoint.dialect().final_error(&stream.rest()), "cancelled"),
+    }
+}
+
+/// Cancels one request in its phase. `number` is the engine's next call; whether it was called.
+fn cancel(ground: &Ground, number: usize, phase: Phase, endpoint: Endpoint) -> bool {
+    let gateway = &ground.gateway;
+    let id = format!("{phase:?}-{}", endpoint.api());
+    let [state, ended_by, ..] = phase.cut_by("cancel_api");
+    let books = || Books::of(gateway, endpoint.api(), state, ended_by);
+    let before = books();
+    let mut stream = gateway.send(&endpoint.ask(phase).id(&id));
+    let call = ground.arrives(number, phase, &id);
+    if endpoint.has_head(phase) {
+        stream.read_until(|body| endpoint.is_there(phase, body));
+    }
+    cancelled_by_another(gateway, &id);
+    let untouched = call
+        .as_ref()
+        .is_none_or(|call| call.fate().closed_at.is_none());
+    assert!(untouched, "{id}: another tenant's cancel closed it");
+    let asked = Instant::now();
+    let first = gateway.cancel(&id);
+    assert_eq!(first.json()["request_id"], id.as_str(), "{}", first.text());
+    if phase != Phase::AfterTheEnd {
+        assert_eq!(first.status, 202, "{}", first.text());
+    }
+    let closed = call.map(|call| call.closed().saturating_duration_since(asked));
+    assert!(
+        closed.unwrap_or_default() <= BOUND,
+        "{id}: closed after {closed:?}"
+    );
+    must_be_told(&mut stream, phase, endpoint);
+    let record = gateway.ended(&id);
+    phase.must_be_cut("cancel_api", &record);
+    if phase != Phase::AfterTheEnd {
+        assert!(record["cancel_requested_at"].is_string(), "{record}");
+    }
+    let again = gateway.cancel(&id);
+    assert_eq!(
+        (again.status, end_of(&again.json())),
+        (200, end_of(&record)),
+        "{record}"
+    );
+    gateway.settled();
+    books().must_be_one_more_than(&before, &record);
+    closed.is_some()
+}
+
+#[test]
+fn a_request_is_cancelled_in_any_phase_of_any_api_once_and_only_by_its_tenant() {
+    let ground = Ground::start();
+    let mut calls = 0;
+    for phase in PHASES {
+        for endpoint in ENDPOINTS.into_iter().filter(|e| e.has(phase)) {
+            calls += usize::from(cancel(&ground, calls, phase, endpoint));
+        }
+    }
+    assert_eq!(ground.engine.calls().len(), calls);
+    let never = ground.gateway.cancel("never-was");
+    never.must_refuse(404, "unknown_request");
+}
+
+/// What a race over the end of a request may come to: completed whole, or cut short and told so.
+#[track_caller]
+fn must_have_one_end(gateway: &Gateway, id: &str, stream: &mut Stream) -> Value {
+    let status = stream.status();
+    let body = stream.rest();
+    let record = gateway.ended(id);
+    let told = String::from_utf8_lossy(&body).into_owned();
+    match record["state"].as_str() {
+        Some("COMPLETED") => {
+            assert_eq!(record["ended_by"], "upstream", "{record}");
+            assert!(events::is_done(&body), "{record}: {told}");
+        }
+        Some("CANCELLED") => {
+            assert_eq!(record["ended_by"], "cancel_api", "{record}");
+            match status {
+                200 => assert_eq!(Dialect::Chat.final_error(&body), "cancelled", "{record}"),
+                status => assert_eq!(status, 499, "{record}: {told}"),
+            }
+        }
+        _ => panic!("neither completed nor cancelled: {record}"),
+    }
+    assert_eq!(
+        end_of(&gateway.record(id)),
+        end_of(&record),
+        "an end that changed"
+    );
+    record
+}
+
+#[test]
+fn a_cancel_that_races_the_natural_end_finds_one_end_and_one_settlement() {
+    let engine = Engine::scripted(tokens(3, ms(2)));
+    let gateway = Gateway::builder()
+        .backend(engine.addr())
+        .tenant("budget = { units = 100000000, period = \"total\" }")
+        .start();
+    let mut random = Random::new(11);
+    let mut records = Vec::new();
+    for n in 0..60 {
+        let id = format!("race-{n}");
+        let mut stream = gateway.chat(&id);
+        // the moment is what differs from one round to the next
+        std::thread::sleep(Duration::from_micros(random.below(9000) as u64));
+        let status = gateway.cancel(&id).status;
+        // 404: it came before the request itself was read
+        assert!(matches!(status, 200 | 202 | 404), "{id}: {status}");
+        records.push(must_have_one_end(&gateway, &id, &mut stream));
+    }
+    gateway.settled();
+    let cancelled = records.iter().filter(|r| r["state"] == "CANCELLED").count();
+    let sum: f64 = records
+        .iter()
+        .filter_map(|r| r["charged_units"].as_f64())
+        .sum();
+    let books = Books::of(&gateway, "chat", "CANCELLED", "cancel_api");
+    let expected = Books {
+        requests: 60.0,
+        ended_so: cancelled as f64,
+        charged: sum,
+        remaining: 100_000_000.0 - sum,
+    };
+    assert_eq!(books, expected);
+}
+
+#[test]
+fn many_cancels_at_once_and_a_client_that_leaves_find_one_end() {
+    let engine = Engine::scripted(holding(1));
+    let gateway = Gateway::before(&engine);
+    for n in 0..20 {
+        let id = format!("many-{n}");
+        let mut stream = gateway.chat(&id);
+        stream.says("t0 ");
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let status = gateway.cancel(&id).status;
+                    assert!(matches!(status, 200 | 202), "{status}");
+                });
+            }
+            scope.spawn(|| stream.reset());
+        });
+        let record = gateway.ended(&id);
+        assert_eq!(record["state"], "CANCELLED", "{record}");
+        let by = record["ended_by"].as_str().unwrap();
+        assert!(matches!(by, "cancel_api" | "client_closed"), "{record}");
+        engine.call(n).closed();
+    }
+    gateway.settled();
+    assert_eq!(gateway.metric("streamgate_requests_total", &[]), 20.0);
 }

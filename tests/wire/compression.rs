@@ -179,20 +179,24 @@ fn a_compressed_document_is_counted_too() {
     }
 }
 
+/// Nothing of it could be counted, and no event told from half of one.
 #[test]
-fn a_coding_that_cannot_be_read_passes_as_it_is() {
-    let packed = b"\x28\xb5\x2f\xfd not really zstd".to_vec();
-    let sent = packed.clone();
-    let engine = Engine::scripted(move |call| {
-        head(call, "zstd", "text/event-stream")?;
-        call.chunk(&sent)?;
-        call.end()
-    });
-    let gateway = Gateway::before(&engine);
-    let answer = gateway.answer(&chat());
-    assert_eq!((answer.status, &answer.body), (200, &packed));
-    assert_eq!(answer.headers.get("content-encoding"), Some("zstd"));
-    gateway.settled();
+fn an_answer_in_a_coding_that_cannot_be_read_is_not_taken() {
+    for (ask, content_type) in [
+        (chat(), "text/event-stream"),
+        (whole_chat(), "application/json"),
+    ] {
+        let engine = Engine::scripted(move |call| {
+            head(call, "zstd", content_type)?;
+            call.chunk(b"\x28\xb5\x2f\xfd not really zstd")?;
+            call.end()
+        });
+        let gateway = Gateway::before(&engine);
+        let answer = gateway.answer(&eager(ask).id("zstd"));
+        answer.must_refuse(502, "upstream_broken");
+        assert_eq!(gateway.ended("zstd")["state"], "FAILED");
+        gateway.settled();
+    }
 }
 
 #[test]

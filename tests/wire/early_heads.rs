@@ -22,7 +22,7 @@ fn late(script: impl Fn(&mut Call) -> Played + Send + Sync + 'static) -> Engine 
 
 #[test]
 fn the_client_has_a_head_and_heartbeats_while_the_upstream_says_nothing() {
-    for dialect in dialect::ALL {
+    dialect::each(|dialect| {
         let engine = Engine::scripted(|call| call.hold());
         let gateway = dialect::gateway(&engine, EARLY);
         let mut stream = gateway.send(&dialect.ask().id("early"));
@@ -48,7 +48,7 @@ fn the_client_has_a_head_and_heartbeats_while_the_upstream_says_nothing() {
             "{dialect:?}"
         );
         gateway.settled();
-    }
+    });
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn what_fails_late_is_told_by_an_error_event_and_not_by_a_status() {
         }),
         ("timeout", "upstream_timeout", |call| call.hold()),
     ];
-    for dialect in dialect::ALL {
+    dialect::each(|dialect| {
         for (number, (outcome, code, fail)) in cases.into_iter().enumerate() {
             let engine = late(fail);
             let lines = format!(
@@ -133,7 +133,7 @@ fn what_fails_late_is_told_by_an_error_event_and_not_by_a_status() {
             assert_eq!(record["first_output_at"], json!(null), "{record}");
             gateway.settled();
         }
-    }
+    });
 }
 
 #[test]

@@ -104,7 +104,7 @@ fn two_events(dialect: Dialect, call: &mut Call) -> Played {
 
 #[test]
 fn a_stream_that_fails_shows_whole_events_its_protocols_error_and_a_proper_end() {
-    for dialect in dialect::ALL {
+    dialect::each(|dialect| {
         for failure in failures() {
             let engine = Engine::scripted(move |call| {
                 call.head()?;
@@ -117,7 +117,7 @@ fn a_stream_that_fails_shows_whole_events_its_protocols_error_and_a_proper_end()
             must_have_failed(dialect, &failure, &body, &gateway.ended("failed"));
             gateway.settled();
         }
-    }
+    });
 }
 
 #[track_caller]
@@ -186,7 +186,7 @@ fn without_a_length_or_with_a_false_one_a_cut_is_still_told() {
 
 #[test]
 fn an_engines_own_error_inside_its_stream_passes_and_the_request_has_failed() {
-    for dialect in dialect::ALL {
+    dialect::each(|dialect| {
         for protocols_end in [false, true] {
             let engine = Engine::scripted(move |call| {
                 call.head()?;
@@ -234,7 +234,7 @@ fn an_engines_own_error_inside_its_stream_passes_and_the_request_has_failed() {
             );
             gateway.settled();
         }
-    }
+    });
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn an_error_that_is_no_json_is_an_error_by_its_name() {
 
 #[test]
 fn the_whole_time_is_bounded_where_the_operator_says_so() {
-    for dialect in dialect::ALL {
+    dialect::each(|dialect| {
         let engine = Engine::scripted(move |call| {
             call.head()?;
             loop {
@@ -279,7 +279,7 @@ fn the_whole_time_is_bounded_where_the_operator_says_so() {
         );
         engine.call(0).closed();
         gateway.settled();
-    }
+    });
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn the_protocols_end_counts_however_its_last_bytes_look() {
             call.reset()
         }),
     ];
-    for dialect in dialect::ALL {
+    dialect::each(|dialect| {
         for (how, end) in framings {
             for lacking in 0..=2 {
                 // what a reset cuts off may have been the rest of an event
@@ -324,7 +324,7 @@ fn the_protocols_end_counts_however_its_last_bytes_look() {
                 gateway.settled();
             }
         }
-    }
+    });
 }
 
 #[test]
@@ -356,7 +356,7 @@ fn bytes_after_the_end_still_pass() {
 
 #[test]
 fn an_upstream_that_stays_after_the_end_is_not_waited_for_long() {
-    for dialect in dialect::ALL {
+    dialect::each(|dialect| {
         let engine = Engine::scripted(move |call| {
             call.head()?;
             call.chunk(&dialect.say("a"))?;
@@ -371,7 +371,7 @@ fn an_upstream_that_stays_after_the_end_is_not_waited_for_long() {
         engine.call(0).closed();
         assert_eq!(gateway.ended("stays")["state"], "COMPLETED", "{dialect:?}");
         gateway.settled();
-    }
+    });
 }
 
 /// An event over 64 KiB passes as its bytes come: what was shown of it cannot be taken back, only closed.

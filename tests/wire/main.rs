@@ -1,5 +1,13 @@
 //! Tests through the real binary and the wire: one file a concern, each name a sentence.
 #![allow(
+    clippy::wildcard_enum_match_arm,
+    clippy::too_many_lines,
+    clippy::type_complexity,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "tables of cases are long, look at the few cases they are about, and hold small numbers"
+)]
+#![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
@@ -16,13 +24,17 @@ mod bodies;
 mod cancels;
 mod compression;
 mod config_test;
+mod connections;
 mod crash;
 mod demo;
+mod descriptors;
 mod early_heads;
+mod edge;
 mod edits;
 mod endings;
 mod faults;
 mod fidelity;
+mod forwarding;
 mod ground;
 mod h2c;
 mod heartbeats;
@@ -30,11 +42,14 @@ mod identities;
 mod keys;
 mod leaving;
 mod ledger_command;
+mod limits;
 mod line_ends;
+mod matrix;
 mod metrics;
 mod models;
 mod native;
 mod pings;
+mod postgres;
 mod preamble;
 mod refusals;
 mod retries;
@@ -42,6 +57,10 @@ mod shown;
 mod signals;
 mod simulator;
 mod slots;
+mod slow_readers;
+mod soak;
 mod starts;
 mod streaming;
+mod timeouts;
+mod upstream;
 mod usage;

@@ -38,7 +38,7 @@ fn answers(number: usize, call: &mut Call) -> Played {
 
 #[test]
 fn it_is_held_until_the_first_output_and_then_shown_in_full() {
-    for dialect in dialect::ALL {
+    dialect::each(|dialect| {
         let door = Door::default();
         let engine = Engine::scripted({
             let door = door.clone();
@@ -73,7 +73,7 @@ fn it_is_held_until_the_first_output_and_then_shown_in_full() {
         }
         assert_eq!(gateway.ended("held")["state"], "COMPLETED", "{dialect:?}");
         gateway.settled();
-    }
+    });
 }
 
 #[test]

@@ -103,6 +103,7 @@ fn borders() -> Vec<(&'static str, Dialect, Vec<u8>, Vec<u8>)> {
 #[test]
 fn a_request_is_streaming_from_its_first_output_on() {
     for (what, dialect, quiet, output) in borders() {
+        let before = events::blocks(&quiet).len();
         let door = Door::default();
         let engine = Engine::scripted({
             let door = door.clone();
@@ -118,10 +119,13 @@ fn a_request_is_streaming_from_its_first_output_on() {
         });
         let gateway = dialect::gateway(&engine, "");
         let mut stream = gateway.send(&dialect.ask().id("border"));
-        assert!(
-            stream.event().is_some(),
-            "{what} of {dialect:?}: without consent nothing is held"
-        );
+        for _ in 0..before {
+            let event = stream.event();
+            assert!(
+                event.is_some(),
+                "{what} of {dialect:?}: without consent nothing is held"
+            );
+        }
         let record = gateway.record("border");
         assert_eq!(
             record["state"], "RUNNING",
@@ -240,7 +244,7 @@ fn a_whole_answer_is_delivered_whole() {
 
 #[test]
 fn what_was_delivered_to_a_client_that_left_is_what_it_had_been_sent() {
-    for dialect in dialect::ALL {
+    dialect::each(|dialect| {
         let engine = Engine::scripted(move |call| {
             call.head()?;
             for _ in 0..3 {
@@ -268,5 +272,5 @@ fn what_was_delivered_to_a_client_that_left_is_what_it_had_been_sent() {
             "{dialect:?}: {record}"
         );
         gateway.settled();
-    }
+    });
 }

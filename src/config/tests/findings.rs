@@ -323,6 +323,12 @@ fn a_secret_that_cannot_be_had_is_named_and_never_shown() {
         &["2:7: ledger.url: give \"sqlite:PATH\" or \"postgres://USER@HOST/DATABASE\""],
     );
     check(
+        "[ledger]\nurl = \"postgres://u:sk-oops@h:sk-oops/d\"\n",
+        &[
+            "2:7: ledger.url: its port is not valid; give \"sqlite:PATH\" or \"postgres://USER@HOST/DATABASE\"",
+        ],
+    );
+    check(
         "[cluster]\nredis = \"http://:sk-oops@h\"\n",
         &[
             "1:1: cluster.node is missing: give this gateway's name among the others",

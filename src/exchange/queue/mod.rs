@@ -16,6 +16,8 @@ mod pool;
 mod wait;
 
 #[cfg(test)]
+mod stress;
+#[cfg(test)]
 mod tests;
 
 pub use bounds::Bound;

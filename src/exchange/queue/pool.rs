@@ -15,6 +15,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
+/// Waits are cut to what can be added to a clock: ten years.
+const WAIT_LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
 /// The slots of a pool and those who wait for them. Slots of the pool are taken here and nowhere else.
 #[derive(Debug)]
 pub struct PoolQueue {
@@ -143,7 +146,7 @@ impl PoolQueue {
             .map_err(|(bound, expected)| self.refused(bound, expected, tenant.slots()))?;
         // the tenant's slot may have come back after the look for it and before it was watched
         self.take_turns(line, now, turns);
-        let deadline = now + rules.max_wait;
+        let deadline = now + rules.max_wait.min(WAIT_LONGEST);
         Ok(Place::waiting(self, tenant, ticket, (receive, deadline)))
     }
 

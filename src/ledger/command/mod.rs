@@ -10,8 +10,10 @@ mod reconcile;
 mod report;
 mod show;
 
-use super::error::{Kind, LedgerError};
+use super::error::LedgerError;
+use super::postgres::PostgresBooks;
 use super::sqlite::SqliteBooks;
+use super::store::Books;
 use crate::config::{self, Config, LedgerStore};
 use options::{Action, Options};
 use std::io::{self, BufWriter, Write};
@@ -75,33 +77,33 @@ fn act(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<u8, Failure> {
-    let read = || open(ledger, SqliteBooks::to_read);
+    let read = || to_read(&ledger.store);
     match &options.action {
         Action::Help => Ok(writeln!(out, "{USAGE}").map(|()| 0)?),
-        Action::List { limit } => list::run(&read()?, options, *limit, out, err),
-        Action::Show(id) => show::run(&read()?, options, id, out),
-        Action::Report => report::run(&read()?, options, out),
-        Action::Export => export::run(&read()?, options, out, err),
+        Action::List { limit } => list::run(&*read()?, options, *limit, out, err),
+        Action::Show(id) => show::run(&*read()?, options, id, out),
+        Action::Report => report::run(&*read()?, options, out),
+        Action::Export => export::run(&*read()?, options, out, err),
         Action::Reconcile { file, dry } => {
             let bill = bill::read(file, options.tenant.as_ref())?;
-            let mut books = open(ledger, SqliteBooks::to_reconcile)?;
-            reconcile::run(&mut books, &bill, *dry, out)
+            let mut books = to_reconcile(&ledger.store)?;
+            reconcile::run(&mut *books, &bill, *dry, out)
         }
     }
 }
 
-fn open(
-    ledger: &config::Ledger,
-    way: fn(&std::path::Path) -> Result<SqliteBooks, LedgerError>,
-) -> Result<SqliteBooks, LedgerError> {
-    match &ledger.store {
-        LedgerStore::Sqlite(file) => way(file),
-        LedgerStore::Postgres(_) => Err(LedgerError::new(
-            "postgres://…",
-            Kind::Unsupported,
-            "this build cannot read PostgreSQL yet",
-        )),
-    }
+fn to_read(store: &LedgerStore) -> Result<Box<dyn Books>, LedgerError> {
+    Ok(match store {
+        LedgerStore::Sqlite(file) => Box::new(SqliteBooks::to_read(file)?),
+        LedgerStore::Postgres(url) => Box::new(PostgresBooks::to_read(url)?),
+    })
+}
+
+fn to_reconcile(store: &LedgerStore) -> Result<Box<dyn Books>, LedgerError> {
+    Ok(match store {
+        LedgerStore::Sqlite(file) => Box::new(SqliteBooks::to_reconcile(file)?),
+        LedgerStore::Postgres(url) => Box::new(PostgresBooks::to_reconcile(url)?),
+    })
 }
 
 /// Says why a command ended early. A reader that has seen enough (`| head`) is no failure.

@@ -1,14 +1,14 @@
 //! A SQLite ledger as the ledger command reads and reconciles it.
 
 use super::fault::fault;
-use super::row::{self, COLUMNS, Line};
+use super::row;
 use super::{begin, connect, sums};
 use crate::exchange::{RequestId, State};
-use crate::ledger::entry::Entry;
 use crate::ledger::error::{Kind, LedgerError};
 use crate::ledger::store::{BillLine, Books, Filter, Order, Row, Settlement, StateFilter};
+use crate::ledger::stored::{COLUMNS, Line};
 use crate::ledger::sums::{Change, Life, Usage, UsageKey};
-use crate::ledger::unknown::{self, Reconciled};
+use crate::ledger::unknown;
 use crate::tenant::TenantName;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Error, params_from_iter};
@@ -44,7 +44,7 @@ impl SqliteBooks {
     fn lines(&self, sql: &str, values: Vec<Value>) -> Result<Vec<Line>, Error> {
         self.db
             .prepare_cached(sql)?
-            .query_map(params_from_iter(values), Line::read)?
+            .query_map(params_from_iter(values), row::read)?
             .collect()
     }
 
@@ -59,34 +59,15 @@ impl SqliteBooks {
 
     fn settle(&self, line: &BillLine, change: &mut Change) -> Result<Settlement, Error> {
         let (sql, values) = named(&line.id, line.tenant.as_ref());
-        let mut found: Vec<Entry> = self
-            .lines(&sql, values)?
-            .into_iter()
-            .map(Line::entry_at_least)
-            .collect();
-        let Some(old) = found.pop() else {
-            return Ok(Settlement::NotFound);
-        };
-        if !found.is_empty() {
-            let mut tenants: Vec<_> = found.into_iter().map(|e| e.record.tenant).collect();
-            tenants.push(old.record.tenant);
-            return Ok(Settlement::Ambiguous(tenants));
-        }
-        match unknown::reconcile(&old, line.units) {
-            Reconciled::Now(new) => {
-                row::put(&self.db, &new, false)?;
-                change.replace(Some(&old), &new, Life::Same);
-                Ok(Settlement::Reconciled {
-                    before: old.record.charged_units,
-                    held: old.held,
-                })
+        let found = self.lines(&sql, values)?;
+        let found = found.into_iter().map(Line::entry_at_least).collect();
+        match unknown::reconcile(found, line.units) {
+            Ok(billed) => {
+                row::put(&self.db, &billed.new, false)?;
+                change.replace(Some(&billed.old), &billed.new, Life::Same);
+                Ok(billed.settlement())
             }
-            Reconciled::Already => Ok(Settlement::Already),
-            Reconciled::AlreadyOtherwise { charged } => {
-                Ok(Settlement::AlreadyOtherwise { charged })
-            }
-            Reconciled::Known { charged } => Ok(Settlement::Known { charged }),
-            Reconciled::Running => Ok(Settlement::Running),
+            Err(settlement) => Ok(settlement),
         }
     }
 

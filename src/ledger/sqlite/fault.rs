@@ -46,6 +46,10 @@ fn words(error: &Error) -> String {
         | Kind::Io
         | Kind::Late
         | Kind::Closed
-        | Kind::Unsupported => error.to_string(),
+        | Kind::BadUrl
+        | Kind::Unreachable
+        | Kind::Denied
+        | Kind::Standby
+        | Kind::Broken => error.to_string(),
     }
 }

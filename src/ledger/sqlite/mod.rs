@@ -13,14 +13,16 @@ pub(super) use books::SqliteBooks;
 #[cfg(test)]
 mod tests;
 
-use super::entry::{Entry, Known, Opened, Owner, RunId};
+use super::entry::{Known, RunId};
 use super::error::{Kind, LedgerError};
+use super::judge::Judge;
 use super::owner::{self, OwnerLock};
-use super::rules::{self, Verdict};
+use super::rules::Verdict;
 use super::store::{Applied, Committed, Standing, Store, Write};
-use super::sums::{Change, Posting};
+use super::stored::Line;
+use super::sums::{Amounts, Change, Posting};
 use crate::clock::Timestamp;
-use crate::config::{self, Durability, OnUnknown};
+use crate::config::{self, Durability};
 use crate::exchange::RequestId;
 use crate::tenant::TenantName;
 use fault::fault;
@@ -33,8 +35,7 @@ pub(super) struct SqliteStore {
     file: PathBuf,
     place: String,
     durability: Durability,
-    policy: OnUnknown,
-    run: RunId,
+    judge: Judge,
     db: Connection,
     /// Device and inode of the file as it was opened.
     inode: Option<(u64, u64)>,
@@ -54,8 +55,10 @@ impl SqliteStore {
             file: file.to_owned(),
             place: file.display().to_string(),
             durability: config.durability,
-            policy: config.on_unknown,
-            run,
+            judge: Judge {
+                run,
+                policy: config.on_unknown,
+            },
             db,
             inode: inode(file),
             lock: None,
@@ -65,13 +68,9 @@ impl SqliteStore {
         Ok(store)
     }
 
-    pub fn place(&self) -> &str {
-        &self.place
-    }
-
     fn take_lock(&mut self) -> Result<(), LedgerError> {
         let folder = owner::folder(&self.file);
-        let lock = OwnerLock::take(&folder, &self.run).map_err(|e| {
+        let lock = OwnerLock::take(&folder, &self.judge.run).map_err(|e| {
             let cause = format!("no lock can be taken in {}: {e}", folder.display());
             LedgerError::new(self.place.as_str(), Kind::Unopenable, cause)
         })?;
@@ -93,8 +92,8 @@ impl SqliteStore {
     ) -> Result<Applied, rusqlite::Error> {
         let (tenant, id) = write.names();
         let old = row::find(db, tenant.as_str(), id.as_str())?;
-        let old = old.map(row::Line::entry_at_least);
-        let (verdict, opened) = self.judge(old.as_ref(), write, now);
+        let old = old.map(Line::entry_at_least);
+        let (verdict, opened) = self.judge.judge(old.as_ref(), write, now);
         match verdict {
             Verdict::Keep => {}
             Verdict::Put(new, life) => {
@@ -104,36 +103,6 @@ impl SqliteStore {
             Verdict::Broken(why) => return Ok(Applied::Broken(why)),
         }
         Ok(opened.map_or(Applied::Done, Applied::Opened))
-    }
-
-    fn judge(
-        &self,
-        old: Option<&Entry>,
-        write: &Write,
-        now: Timestamp,
-    ) -> (Verdict, Option<Opened>) {
-        let run = &*self.run;
-        match write {
-            Write::Open(opening, number) => {
-                let (verdict, opened) = rules::open(old, opening, self.owner(*number));
-                (verdict, Some(opened))
-            }
-            Write::Checkpoint(record) => (rules::checkpoint(old, record, run), None),
-            Write::Settle(record, shown) => {
-                (rules::settle(old, (record, *shown), run, self.policy), None)
-            }
-            Write::Abandon(abandon) => {
-                let owner = self.owner(abandon.opening);
-                (rules::abandon(old, &owner, abandon.why, now), None)
-            }
-        }
-    }
-
-    fn owner(&self, opening: i64) -> Owner {
-        Owner {
-            run: self.run.clone(),
-            opening,
-        }
     }
 
     /// Whether the file that other processes see is still the one that is open here.
@@ -158,6 +127,10 @@ impl SqliteStore {
 }
 
 impl Store for SqliteStore {
+    fn place(&self) -> &str {
+        &self.place
+    }
+
     fn recover(&mut self, now: Timestamp) -> Result<Standing, LedgerError> {
         let standing = patiently(|| recover::at_start(self, now))?;
         connect::be_brief(&self.file, &self.db)?;
@@ -180,7 +153,7 @@ impl Store for SqliteStore {
                 }
             }
         }
-        sums::post(&transaction, &change, &self.run)
+        sums::post(&transaction, &change, &self.judge.run)
             .and_then(|()| transaction.commit())
             .map_err(|e| self.fault(&e))?;
         Ok(Committed {
@@ -191,7 +164,7 @@ impl Store for SqliteStore {
 
     fn probe(&mut self, now: Timestamp) -> Result<(), LedgerError> {
         self.check_place()?;
-        recover::register(&self.db, &self.run, now, self.followed).map_err(|e| self.fault(&e))
+        recover::register(&self.db, &self.judge.run, now, self.followed).map_err(|e| self.fault(&e))
     }
 
     fn find(&mut self, tenant: &TenantName, id: &RequestId) -> Result<Option<Known>, LedgerError> {
@@ -204,12 +177,16 @@ impl Store for SqliteStore {
         recover::follow(self, now).map_err(|e| self.fault(&e))
     }
 
+    fn total(&mut self) -> Result<Amounts, LedgerError> {
+        sums::total(&self.db, &self.judge.run, self.followed).map_err(|e| self.fault(&e))
+    }
+
     fn forget(&mut self, before: Timestamp) -> Result<bool, LedgerError> {
         recover::forget(&self.db, before).map_err(|e| self.fault(&e))
     }
 
     fn configure(&mut self, config: &config::Ledger) {
-        self.policy = config.on_unknown;
+        self.judge.policy = config.on_unknown;
         self.durability = config.durability;
         if let Err(error) = connect::set_durability(&self.file, &self.db, config.durability) {
             log::error!("{error}; `ledger.durability` stays as it was");
@@ -227,7 +204,7 @@ impl Store for SqliteStore {
     }
 
     fn close(&mut self) {
-        if let Err(e) = recover::leave(&self.db, &self.run) {
+        if let Err(e) = recover::leave(&self.db, &self.judge.run) {
             log::warn!("{}", self.fault(&e));
         }
         if let Some(lock) = self.lock.take() {

@@ -1,16 +1,16 @@
 //! What a gateway does besides writing its own entries: joins and leaves, takes over from the dead, follows the living,
 //! forgets the old.
 
-use super::row::{self, COLUMNS, Line};
+use super::row;
 use super::{SqliteStore, begin, sums};
-use crate::budget::Hour;
 use crate::clock::Timestamp;
 use crate::config::OnUnknown;
 use crate::ledger::entry::Entry;
 use crate::ledger::error::LedgerError;
 use crate::ledger::owner;
 use crate::ledger::store::Standing;
-use crate::ledger::sums::{Change, Life, Posting};
+use crate::ledger::stored::{COLUMNS, Line};
+use crate::ledger::sums::{Change, Life, Posting, month_of};
 use crate::ledger::unknown;
 use rusqlite::{Connection, Error, OptionalExtension};
 use std::path::Path;
@@ -26,14 +26,14 @@ pub(super) fn at_start(store: &mut SqliteStore, now: Timestamp) -> Result<Standi
     store.followed = followed;
     let folder = owner::folder(&store.file);
     dead.iter().for_each(|run| owner::clear(&folder, run));
-    clear_strays(&folder, &store.run);
+    clear_strays(&folder, &store.judge.run);
     Ok(standing)
 }
 
 fn join(store: &SqliteStore, now: Timestamp) -> Result<(Standing, Vec<String>, i64), Error> {
     let transaction = begin(&store.db)?;
     let followed = newest_posting(&transaction)?;
-    register(&transaction, &store.run, now, followed)?;
+    register(&transaction, &store.judge.run, now, followed)?;
     let dead = dead_runs(store, true)?;
     take_over(&transaction, store, &dead, now)?;
     let standing = sums::standing(&transaction, month_of(now))?;
@@ -75,7 +75,7 @@ fn dead_runs(store: &SqliteStore, at_start: bool) -> Result<Vec<String>, Error> 
     let runs: Vec<String> = statement
         .query_map((), |row| row.get(0))?
         .collect::<Result<_, _>>()?;
-    let dead = runs.into_iter().filter(|run| **run != *store.run);
+    let dead = runs.into_iter().filter(|run| **run != *store.judge.run);
     Ok(dead.filter(|run| is_dead(&folder, run)).collect())
 }
 
@@ -93,7 +93,7 @@ fn take_over(
 ) -> Result<Vec<Posting>, Error> {
     let mut change = Change::default();
     for run in dead {
-        let crashed = crash_all(db, run, store.policy, now, &mut change)?;
+        let crashed = crash_all(db, run, store.judge.policy, now, &mut change)?;
         db.execute("DELETE FROM owner WHERE run = ?1", (run,))?;
         if crashed > 0 {
             log::warn!(
@@ -103,7 +103,7 @@ fn take_over(
             );
         }
     }
-    sums::post(db, &change, &store.run)?;
+    sums::post(db, &change, &store.judge.run)?;
     Ok(change.postings())
 }
 
@@ -131,19 +131,19 @@ fn open_entries(db: &Connection, run: &str) -> Result<Vec<Entry>, Error> {
     let sql = format!("SELECT {COLUMNS} FROM entry WHERE open = 1 AND {of_run}");
     let mut statement = db.prepare(&sql)?;
     let lines: Vec<Line> = statement
-        .query_map((run,), Line::read)?
+        .query_map((run,), row::read)?
         .collect::<Result<_, _>>()?;
     Ok(lines.into_iter().map(Line::entry_at_least).collect())
 }
 
 /// What others did to the accounts since the last time, and what became of those that died.
 pub(super) fn follow(store: &mut SqliteStore, now: Timestamp) -> Result<Vec<Posting>, Error> {
-    if !is_registered(&store.db, &store.run)? {
+    if !is_registered(&store.db, &store.judge.run)? {
         log::warn!(
             "ledger {}: another process took this one for dead",
             store.place
         );
-        register(&store.db, &store.run, now, store.followed)?;
+        register(&store.db, &store.judge.run, now, store.followed)?;
     }
     let newest = newest_posting(&store.db)?;
     let mut postings = postings_of_others(store, newest)?;
@@ -183,7 +183,7 @@ fn postings_of_others(store: &SqliteStore, newest: i64) -> Result<Vec<Posting>, 
             "SELECT tenant, hour, charged, held, reserved, open, unknown FROM posting \
              WHERE key > ?1 AND key <= ?2 AND run <> ?3",
         )?
-        .query_map((store.followed, newest, &*store.run), sums::posting)?
+        .query_map((store.followed, newest, &*store.judge.run), sums::posting)?
         .collect()
 }
 
@@ -192,7 +192,7 @@ fn note_followed(store: &SqliteStore, newest: i64) -> Result<(), Error> {
     let transaction = begin(&store.db)?;
     transaction.execute(
         "UPDATE owner SET followed = ?1 WHERE run = ?2",
-        (newest, &*store.run),
+        (newest, &*store.judge.run),
     )?;
     transaction.execute(
         "DELETE FROM posting WHERE key <= (SELECT min(followed) FROM owner)",
@@ -204,12 +204,13 @@ fn note_followed(store: &SqliteStore, newest: i64) -> Result<(), Error> {
 /// Removes some entries that ended before a moment, oldest first; those that run or await their bill stay. Whether
 /// more may be left.
 pub(super) fn forget(db: &Connection, before: Timestamp) -> Result<bool, Error> {
-    let old = forgettable(db, before)?;
-    if old.is_empty() {
+    if forgettable(db, before)?.is_empty() {
         give_back_space(db)?;
         return Ok(false);
     }
+    // Looked up again: an id may have been opened once more in between.
     let transaction = begin(db)?;
+    let old = forgettable(&transaction, before)?;
     for key in &old {
         transaction
             .prepare_cached("DELETE FROM entry WHERE key = ?1")?
@@ -257,10 +258,4 @@ fn clear_strays(folder: &Path, own: &str) {
             .filter(|run| *run != own && owner::is_run(run));
         run.inspect(|run| owner::clear(folder, run));
     }
-}
-
-fn month_of(now: Timestamp) -> Hour {
-    let date = now.date_time().date();
-    let first = date.replace_day(1).unwrap_or(date).midnight().assume_utc();
-    Hour(first.unix_timestamp().div_euclid(3600))
 }

@@ -1,18 +1,11 @@
 //! An entry as a row of its table.
 
-use crate::budget::Units;
-use crate::clock::Timestamp;
-use crate::exchange::{Api, EndedBy, Record, RequestId, State, UpstreamEnd, UsageSource};
-use crate::ledger::entry::{Entry, Fingerprint, Owner};
-use crate::ledger::sums::{signed, unsigned};
-use crate::tenant::TenantName;
+use crate::exchange::EndedBy;
+use crate::ledger::entry::Entry;
+use crate::ledger::stored::{COLUMNS, Line, Stored};
+use crate::ledger::sums::signed;
 use rusqlite::types::Type;
 use rusqlite::{Connection, Error, OptionalExtension, Row, named_params};
-
-/// The columns of an entry, after its key, in the order they are read in.
-pub(super) const COLUMNS: &str = "key, tenant, request_id, fingerprint, shown, owner, opening, state, ended_by, \
-     usage_source, api, model, pool, admitted_at, ended_at, reserved_units, input_units, generated_units, \
-     delivered_units, charged_units, earlier_units, held_units, record";
 
 const INSERT: &str = "INSERT INTO entry (tenant, request_id, fingerprint, shown, owner, opening, open, state, ended_by, \
      usage_source, api, model, pool, admitted_at, ended_at, reserved_units, input_units, generated_units, \
@@ -28,157 +21,42 @@ const UPDATE: &str = "UPDATE entry SET fingerprint = :fingerprint, shown = :show
      earlier_units = :earlier, held_units = :held, record = :record \
      WHERE request_id = :request_id AND tenant = :tenant";
 
-/// A row as read, its record not parsed yet.
-pub(super) struct Line {
-    pub key: i64,
-    entry: Entry,
-    text: String,
-}
-
-impl Line {
-    pub fn read(row: &Row<'_>) -> Result<Line, Error> {
-        let fingerprint: Option<[u8; 32]> = row.get_ref("fingerprint")?.as_blob()?.try_into().ok();
-        let run: Option<String> = row.get("owner")?;
-        let owner = match run {
-            Some(run) => Some(Owner {
-                run: run.into(),
-                opening: row.get::<_, Option<i64>>("opening")?.unwrap_or(0),
-            }),
-            None => None,
-        };
-        Ok(Line {
-            key: row.get("key")?,
-            entry: Entry {
-                record: bare_record(row)?,
-                fingerprint: fingerprint.map_or(Fingerprint::UNKNOWN, Fingerprint),
-                shown: row.get("shown")?,
-                owner,
-                earlier: units(row, "earlier_units")?,
-                held: units(row, "held_units")?,
-            },
-            text: row.get("record")?,
-        })
-    }
-
-    /// The entry, or why its record cannot be read.
-    pub fn entry(self) -> Result<Entry, serde_json::Error> {
-        let full: Record = serde_json::from_str(&self.text)?;
-        Ok(Entry {
-            record: believed(full, self.entry.record),
-            ..self.entry
-        })
-    }
-
-    /// The entry; where its record cannot be read, what the columns say.
-    pub fn entry_at_least(self) -> Entry {
-        match serde_json::from_str::<Record>(&self.text) {
-            Ok(full) => Entry {
-                record: believed(full, self.entry.record),
-                ..self.entry
-            },
-            Err(e) => {
-                let id = &self.entry.record.request_id;
-                log::error!(
-                    "ledger: the stored record of {id} cannot be read, its columns stand in: {e}"
-                );
-                self.entry
-            }
-        }
-    }
-}
-
-/// The stored record, with the columns' word for what they hold.
-fn believed(full: Record, columns: Record) -> Record {
-    Record {
-        request_id: columns.request_id,
-        tenant: columns.tenant,
-        api: columns.api,
-        model: columns.model,
-        pool: columns.pool,
-        state: columns.state,
-        ended_by: columns.ended_by,
-        usage_source: columns.usage_source,
-        admitted_at: columns.admitted_at,
-        ended_at: columns.ended_at,
-        reserved_units: columns.reserved_units,
-        input_units: columns.input_units,
-        generated_units: columns.generated_units,
-        delivered_units: columns.delivered_units,
-        charged_units: columns.charged_units,
-        ..full
-    }
-}
-
-/// A record of what the columns hold alone.
-fn bare_record(row: &Row<'_>) -> Result<Record, Error> {
-    let tenant: String = row.get("tenant")?;
-    Ok(Record {
-        request_id: word(row, "request_id", RequestId::parse)?,
-        client_request_id: None,
-        upstream_request_id: None,
-        tenant: TenantName::new(&tenant),
-        api: word(row, "api", Api::from_word)?,
+/// Reads a row with all its columns.
+pub(super) fn read(row: &Row<'_>) -> Result<Line, Error> {
+    let stored = Stored {
+        key: row.get("key")?,
+        tenant: row.get("tenant")?,
+        request_id: row.get("request_id")?,
+        fingerprint: row.get("fingerprint")?,
+        shown: row.get("shown")?,
+        owner: row.get("owner")?,
+        opening: row.get("opening")?,
+        state: row.get("state")?,
+        ended_by: row.get("ended_by")?,
+        usage_source: row.get("usage_source")?,
+        api: row.get("api")?,
         model: row.get("model")?,
         pool: row.get("pool")?,
-        backend: None,
-        node: String::new(),
-        state: word(row, "state", State::from_word)?,
-        ended_by: optional_word(row, "ended_by", EndedBy::from_word)?,
-        upstream_end: UpstreamEnd::None,
-        error: Some("the stored record cannot be read".into()),
-        admitted_at: Timestamp(row.get("admitted_at")?),
-        started_at: None,
-        first_output_at: None,
-        cancel_requested_at: None,
-        client_gone_at: None,
-        upstream_ended_at: None,
-        released_at: None,
-        ended_at: row.get::<_, Option<i64>>("ended_at")?.map(Timestamp),
-        reserved_units: units(row, "reserved_units")?,
-        input_units: units(row, "input_units")?,
-        input_cached_units: None,
-        input_cache_write_units: None,
-        generated_units: units(row, "generated_units")?,
-        delivered_units: units(row, "delivered_units")?,
-        charged_units: units(row, "charged_units")?,
-        usage_source: word(row, "usage_source", UsageSource::from_word)?,
-        attempts: Vec::new(),
-    })
-}
-
-fn units(row: &Row<'_>, column: &str) -> Result<Units, Error> {
-    row.get(column).map(unsigned)
-}
-
-fn word<T>(row: &Row<'_>, column: &str, parse: fn(&str) -> Option<T>) -> Result<T, Error> {
-    optional_word(row, column, parse)?.ok_or_else(|| unreadable(row, column, "nothing"))
-}
-
-fn optional_word<T>(
-    row: &Row<'_>,
-    column: &str,
-    parse: fn(&str) -> Option<T>,
-) -> Result<Option<T>, Error> {
-    let Some(text) = row.get_ref(column)?.as_str_or_null()? else {
-        return Ok(None);
+        admitted_at: row.get("admitted_at")?,
+        ended_at: row.get("ended_at")?,
+        reserved_units: row.get("reserved_units")?,
+        input_units: row.get("input_units")?,
+        generated_units: row.get("generated_units")?,
+        delivered_units: row.get("delivered_units")?,
+        charged_units: row.get("charged_units")?,
+        earlier_units: row.get("earlier_units")?,
+        held_units: row.get("held_units")?,
+        record: row.get("record")?,
     };
-    match parse(text) {
-        Some(value) => Ok(Some(value)),
-        None => Err(unreadable(row, column, text)),
-    }
-}
-
-fn unreadable(row: &Row<'_>, column: &str, found: &str) -> Error {
-    let index = row.as_ref().column_index(column).unwrap_or(0);
-    let cause = format!("column {column} holds {found:?}");
-    Error::FromSqlConversionFailure(index, Type::Text, cause.into())
+    let unreadable = |e| Error::FromSqlConversionFailure(0, Type::Text, Box::new(e));
+    stored.line().map_err(unreadable)
 }
 
 /// The row of an id.
 pub(super) fn find(db: &Connection, tenant: &str, id: &str) -> Result<Option<Line>, Error> {
     let sql = format!("SELECT {COLUMNS} FROM entry WHERE request_id = ?1 AND tenant = ?2");
     db.prepare_cached(&sql)?
-        .query_row((id, tenant), Line::read)
+        .query_row((id, tenant), read)
         .optional()
 }
 

@@ -139,6 +139,17 @@ fn amounts(row: &Row<'_>, from: usize) -> Result<Amounts, Error> {
     })
 }
 
+/// What all accounts come to, less what others did since this run last looked. One statement sees one moment.
+pub(super) fn total(db: &Connection, run: &str, followed: i64) -> Result<Amounts, Error> {
+    db.prepare_cached(
+        "SELECT coalesce(sum(charged), 0), coalesce(sum(held), 0), coalesce(sum(reserved), 0), \
+         coalesce(sum(open), 0), coalesce(sum(unknown), 0) FROM ( \
+         SELECT charged, held, reserved, open, unknown FROM account UNION ALL \
+         SELECT -charged, -held, -reserved, -open, -unknown FROM posting WHERE key > ?1 AND run <> ?2)",
+    )?
+    .query_row((followed, run), |row| amounts(row, 0))
+}
+
 /// All accounts, what lies before `month` summed up at hour 0.
 pub(super) fn standing(db: &Connection, month: Hour) -> Result<Standing, Error> {
     let mut accounts: BTreeMap<(TenantName, Hour), Amounts> = BTreeMap::new();

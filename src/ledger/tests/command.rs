@@ -5,9 +5,7 @@ use crate::budget::Units;
 use crate::clock;
 use crate::exchange::{Attempt, Outcome, Record, UsageSource};
 use crate::ledger::command::run_on;
-use crate::ledger::sqlite::SqliteStore;
-use crate::ledger::store::{Store, Write};
-use crate::ledger::{owner, sqlite};
+use crate::ledger::store::Write;
 use crate::tenant::TenantName;
 use serde_json::Value;
 use std::io;
@@ -29,10 +27,10 @@ impl Printed {
     }
 }
 
-fn ledger(scratch: &Scratch, line: &str) -> Printed {
+fn ledger(ground: &Ground, line: &str) -> Printed {
     let args: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let code = run_on(&args, &config(&scratch.database()), &mut out, &mut err);
+    let code = run_on(&args, &ground.config(), &mut out, &mut err);
     Printed {
         code,
         out: String::from_utf8(out).unwrap(),
@@ -40,11 +38,8 @@ fn ledger(scratch: &Scratch, line: &str) -> Printed {
     }
 }
 
-fn write(scratch: &Scratch, writes: Vec<Write>) -> SqliteStore {
-    let config = config(&scratch.database());
-    let mut store =
-        sqlite::SqliteStore::start(&scratch.database(), &config, owner::fresh_run()).unwrap();
-    store.recover(clock::now()).unwrap();
+fn write(ground: &Ground, writes: Vec<Write>) -> Held {
+    let (mut store, _) = ground.join();
     store.commit(&writes, clock::now()).unwrap();
     store
 }
@@ -54,8 +49,7 @@ fn settle(record: Record) -> Write {
 }
 
 /// Two of acme's that ended, one of other's, and one of acme's that a crash left.
-fn known() -> Scratch {
-    let scratch = Scratch::new();
+fn known(ground: &Ground) {
     let mut theirs = complete(&running("theirs"));
     theirs.tenant = TenantName::new("other");
     theirs.model = "big, \"one\"".into();
@@ -66,8 +60,8 @@ fn known() -> Scratch {
         status: Some(200),
     }];
     let lost = Write::Open(Box::new(opening("lost")), 1);
-    drop(write(
-        &scratch,
+    ground.kill(write(
+        ground,
         vec![
             settle(done),
             settle(failed(&running("bad"), 3)),
@@ -75,314 +69,340 @@ fn known() -> Scratch {
             lost,
         ],
     ));
-    write(&scratch, vec![]).close();
-    scratch
+    write(ground, vec![]).close();
 }
 
 #[test]
 fn list_names_the_newest_first_and_filters() {
-    let scratch = known();
-    let all = ledger(&scratch, "list");
-    assert_eq!((all.code, all.err.as_str()), (0, ""));
-    let ids: Vec<_> = all.lines()[1..]
-        .iter()
-        .map(|l| l.split_whitespace().nth(2).unwrap())
-        .collect();
-    assert_eq!(ids, ["lost", "theirs", "bad", "done"]);
-    assert!(all.lines()[4].contains("COMPLETED") && all.lines()[4].contains("acme"));
-    let ids = |line: &str| -> Vec<String> {
-        let printed = ledger(&scratch, line);
-        let rows = printed.json();
-        let rows = rows.as_array().unwrap();
-        rows.iter()
-            .map(|r| r["request_id"].as_str().unwrap().to_owned())
-            .collect()
-    };
-    assert_eq!(ids("list --format json --tenant other"), ["theirs"]);
-    assert_eq!(ids("list --format json --state failed"), ["lost", "bad"]);
-    assert_eq!(ids("list --format json --state unknown"), ["lost"]);
-    assert_eq!(ids("list --format json --state open"), [""; 0]);
-    assert_eq!(ids("list --format json --limit 2"), ["lost", "theirs"]);
-    assert_eq!(
-        ids("list --format json --tenant acme --state COMPLETED"),
-        ["done"]
-    );
+    on_each(|ground| {
+        known(ground);
+        let all = ledger(ground, "list");
+        assert_eq!((all.code, all.err.as_str()), (0, ""));
+        let ids: Vec<_> = all.lines()[1..]
+            .iter()
+            .map(|l| l.split_whitespace().nth(2).unwrap())
+            .collect();
+        assert_eq!(ids, ["lost", "theirs", "bad", "done"]);
+        assert!(all.lines()[4].contains("COMPLETED") && all.lines()[4].contains("acme"));
+        let ids = |line: &str| -> Vec<String> {
+            let printed = ledger(ground, line);
+            let rows = printed.json();
+            let rows = rows.as_array().unwrap();
+            rows.iter()
+                .map(|r| r["request_id"].as_str().unwrap().to_owned())
+                .collect()
+        };
+        assert_eq!(ids("list --format json --tenant other"), ["theirs"]);
+        assert_eq!(ids("list --format json --state failed"), ["lost", "bad"]);
+        assert_eq!(ids("list --format json --state unknown"), ["lost"]);
+        assert_eq!(ids("list --format json --state open"), [""; 0]);
+        assert_eq!(ids("list --format json --limit 2"), ["lost", "theirs"]);
+        assert_eq!(
+            ids("list --format json --tenant acme --state COMPLETED"),
+            ["done"]
+        );
+    });
 }
 
 #[test]
 fn a_long_list_is_read_in_pages_up_to_its_limit() {
-    let scratch = Scratch::new();
-    let records = (0..1200).map(|n| settle(complete(&running(&format!("r{n}")))));
-    write(&scratch, records.collect()).close();
-    let newest = |n: usize| ledger(&scratch, &format!("list --format jsonl --limit {n}"));
-    assert_eq!(newest(700).lines().len(), 700);
-    assert!(newest(700).lines()[699].contains("\"r500\""));
-    assert_eq!(newest(5000).lines().len(), 1200);
-    assert_eq!(ledger(&scratch, "list").lines().len(), 51);
-    assert_eq!(ledger(&scratch, "export").lines().len(), 1200);
+    on_each(|ground| {
+        let records = (0..1200).map(|n| settle(complete(&running(&format!("r{n}")))));
+        write(ground, records.collect()).close();
+        let newest = |n: usize| ledger(ground, &format!("list --format jsonl --limit {n}"));
+        assert_eq!(newest(700).lines().len(), 700);
+        assert!(newest(700).lines()[699].contains("\"r500\""));
+        assert_eq!(newest(5000).lines().len(), 1200);
+        assert_eq!(ledger(ground, "list").lines().len(), 51);
+        assert_eq!(ledger(ground, "export").lines().len(), 1200);
+    });
 }
 
 #[test]
 fn show_prints_the_whole_record() {
-    let scratch = known();
-    let shown = ledger(&scratch, "show done");
-    assert_eq!(shown.code, 0);
-    let record: Record = serde_json::from_value(shown.json()).unwrap();
-    assert_eq!(
-        (record.charged_units, record.attempts.len()),
-        (Units(40), 1)
-    );
-    let lost = ledger(&scratch, "show lost").json();
-    assert_eq!(
-        (&lost["ended_by"], &lost["usage_source"]),
-        (&"crash".into(), &"unknown".into())
-    );
+    on_each(|ground| {
+        known(ground);
+        let shown = ledger(ground, "show done");
+        assert_eq!(shown.code, 0);
+        let record: Record = serde_json::from_value(shown.json()).unwrap();
+        assert_eq!(
+            (record.charged_units, record.attempts.len()),
+            (Units(40), 1)
+        );
+        let lost = ledger(ground, "show lost").json();
+        assert_eq!(
+            (&lost["ended_by"], &lost["usage_source"]),
+            (&"crash".into(), &"unknown".into())
+        );
+    });
 }
 
 #[test]
 fn an_id_nobody_has_exits_1_and_is_named() {
-    let scratch = known();
-    for line in ["show never-was", "show done --tenant other", "show a/b"] {
-        let printed = ledger(&scratch, line);
-        let id = line.split_whitespace().nth(1).unwrap();
-        assert_eq!(printed.code, 1, "{line}");
-        assert!(
-            printed.out.is_empty() && printed.err.contains(id),
-            "{line}: {}",
-            printed.err
-        );
-    }
+    on_each(|ground| {
+        known(ground);
+        for line in ["show never-was", "show done --tenant other", "show a/b"] {
+            let printed = ledger(ground, line);
+            let id = line.split_whitespace().nth(1).unwrap();
+            assert_eq!(printed.code, 1, "{line}");
+            assert!(
+                printed.out.is_empty() && printed.err.contains(id),
+                "{line}: {}",
+                printed.err
+            );
+        }
+    });
 }
 
 #[test]
 fn an_id_of_two_tenants_needs_its_tenant() {
-    let scratch = known();
-    let mut theirs = complete(&running("done"));
-    theirs.tenant = TenantName::new("other");
-    theirs.charged_units = Units(99);
-    write(&scratch, vec![settle(theirs)]).close();
-    let printed = ledger(&scratch, "show done");
-    assert_eq!(printed.code, 1);
-    assert!(
-        printed.err.contains("acme") && printed.err.contains("--tenant"),
-        "{}",
-        printed.err
-    );
-    assert_eq!(
-        ledger(&scratch, "show done --tenant other").json()["charged_units"],
-        99
-    );
+    on_each(|ground| {
+        known(ground);
+        let mut theirs = complete(&running("done"));
+        theirs.tenant = TenantName::new("other");
+        theirs.charged_units = Units(99);
+        write(ground, vec![settle(theirs)]).close();
+        let printed = ledger(ground, "show done");
+        assert_eq!(printed.code, 1);
+        assert!(
+            printed.err.contains("acme") && printed.err.contains("--tenant"),
+            "{}",
+            printed.err
+        );
+        assert_eq!(
+            ledger(ground, "show done --tenant other").json()["charged_units"],
+            99
+        );
+    });
 }
 
 #[test]
 fn an_export_in_either_format_holds_every_member_of_every_record() {
-    let scratch = known();
-    let jsonl = ledger(&scratch, "export");
-    let records: Vec<Value> = jsonl
-        .lines()
-        .iter()
-        .map(|l| serde_json::from_str(l).unwrap())
-        .collect();
-    let csv = ledger(&scratch, "export --format csv");
-    let header: Vec<&str> = csv.lines()[0].split(',').collect();
-    for record in &records {
-        for member in record.as_object().unwrap().keys() {
-            assert!(header.contains(&member.as_str()), "{member} is no column");
+    on_each(|ground| {
+        known(ground);
+        let jsonl = ledger(ground, "export");
+        let records: Vec<Value> = jsonl
+            .lines()
+            .iter()
+            .map(|l| serde_json::from_str(l).unwrap())
+            .collect();
+        let csv = ledger(ground, "export --format csv");
+        let header: Vec<&str> = csv.lines()[0].split(',').collect();
+        for record in &records {
+            for member in record.as_object().unwrap().keys() {
+                assert!(header.contains(&member.as_str()), "{member} is no column");
+            }
         }
-    }
-    assert!(csv.out.contains("\"big, \"\"one\"\"\""), "{}", csv.out);
-    assert!(
-        csv.out.contains("\"[{\"\"backend\"\":\"\"10.0.0.1:80\"\""),
-        "{}",
-        csv.out
-    );
-    assert_eq!(csv.lines().len(), 1 + records.len());
+        assert!(csv.out.contains("\"big, \"\"one\"\"\""), "{}", csv.out);
+        assert!(
+            csv.out.contains("\"[{\"\"backend\"\":\"\"10.0.0.1:80\"\""),
+            "{}",
+            csv.out
+        );
+        assert_eq!(csv.lines().len(), 1 + records.len());
+    });
 }
 
 #[test]
 fn a_report_sums_by_day_tenant_and_model() {
-    let scratch = known();
-    let report = ledger(&scratch, "report");
-    let rows: Vec<Vec<&str>> = report
-        .lines()
-        .iter()
-        .map(|l| l.split_whitespace().collect())
-        .collect();
-    assert_eq!(rows[1][..3], ["2023-11-14", "acme", "fast"]);
-    assert_eq!(
-        rows[1][3..8],
-        ["3", "1", "0", "2", "1"],
-        "requests by state, and unknown"
-    );
-    assert_eq!(
-        (rows[1].last(), rows.last().unwrap().last()),
-        (Some(&"43"), Some(&"83"))
-    );
-    assert_eq!(rows.last().unwrap()[0], "total");
-    let json = ledger(&scratch, "report --format json --tenant other").json();
-    assert_eq!(json.as_array().unwrap().len(), 1);
-    assert_eq!(
-        (&json[0]["model"], &json[0]["charged_units"]),
-        (&"big, \"one\"".into(), &40.into())
-    );
-    let csv = ledger(&scratch, "report --format csv");
-    assert!(
-        csv.lines()[1].starts_with("2023-11-14,acme,fast,3,"),
-        "{}",
-        csv.out
-    );
+    on_each(|ground| {
+        known(ground);
+        let report = ledger(ground, "report");
+        let rows: Vec<Vec<&str>> = report
+            .lines()
+            .iter()
+            .map(|l| l.split_whitespace().collect())
+            .collect();
+        assert_eq!(rows[1][..3], ["2023-11-14", "acme", "fast"]);
+        assert_eq!(
+            rows[1][3..8],
+            ["3", "1", "0", "2", "1"],
+            "requests by state, and unknown"
+        );
+        assert_eq!(
+            (rows[1].last(), rows.last().unwrap().last()),
+            (Some(&"43"), Some(&"83"))
+        );
+        assert_eq!(rows.last().unwrap()[0], "total");
+        let json = ledger(ground, "report --format json --tenant other").json();
+        assert_eq!(json.as_array().unwrap().len(), 1);
+        assert_eq!(
+            (&json[0]["model"], &json[0]["charged_units"]),
+            (&"big, \"one\"".into(), &40.into())
+        );
+        let csv = ledger(ground, "report --format csv");
+        assert!(
+            csv.lines()[1].starts_with("2023-11-14,acme,fast,3,"),
+            "{}",
+            csv.out
+        );
+    });
 }
 
 #[test]
 fn reconcile_says_what_it_did_and_what_did_not_match() {
-    let scratch = known();
-    let bill = scratch.join("bill.csv");
-    std::fs::write(
-        &bill,
-        "request_id,units\nlost,37\ndone,40\nbad,9999\nstranger,5\n",
-    )
-    .unwrap();
-    let line = format!("reconcile {}", bill.display());
-    let before = ledger(&scratch, "export").out;
-    let dry = ledger(&scratch, &format!("{line} --dry-run"));
-    assert_eq!(dry.code, 1);
-    assert!(
-        dry.out.contains("lost: would be charged 37 units"),
-        "{}",
-        dry.out
-    );
-    assert_eq!(
-        ledger(&scratch, "export").out,
-        before,
-        "a dry run changed something"
-    );
-    let first = ledger(&scratch, &line);
-    for words in [
-        "line 2: lost: charged 37",
-        "line 4: bad: charged 3 units",
-        "line 5: stranger: no entry",
-    ] {
-        assert!(first.out.contains(words), "{}", first.out);
-    }
-    assert!(
-        !first.out.contains("done"),
-        "what agrees needs no words: {}",
-        first.out
-    );
-    let second = ledger(&scratch, &line);
-    assert!(
-        second.out.contains("0 reconciled, 1 were before, 2 known"),
-        "{}",
-        second.out
-    );
-    let lost = ledger(&scratch, "show lost").json();
-    assert_eq!(
-        (&lost["charged_units"], &lost["usage_source"]),
-        (&37.into(), &"reconciled".into())
-    );
-    assert_eq!(ledger(&scratch, "show bad").json()["charged_units"], 3);
+    on_each(|ground| {
+        known(ground);
+        let scratch = Scratch::new();
+        let bill = scratch.join("bill.csv");
+        std::fs::write(
+            &bill,
+            "request_id,units\nlost,37\ndone,40\nbad,9999\nstranger,5\n",
+        )
+        .unwrap();
+        let line = format!("reconcile {}", bill.display());
+        let before = ledger(ground, "export").out;
+        let dry = ledger(ground, &format!("{line} --dry-run"));
+        assert_eq!(dry.code, 1);
+        assert!(
+            dry.out.contains("lost: would be charged 37 units"),
+            "{}",
+            dry.out
+        );
+        assert_eq!(
+            ledger(ground, "export").out,
+            before,
+            "a dry run changed something"
+        );
+        let first = ledger(ground, &line);
+        for words in [
+            "line 2: lost: charged 37",
+            "line 4: bad: charged 3 units",
+            "line 5: stranger: no entry",
+        ] {
+            assert!(first.out.contains(words), "{}", first.out);
+        }
+        assert!(
+            !first.out.contains("done"),
+            "what agrees needs no words: {}",
+            first.out
+        );
+        let second = ledger(ground, &line);
+        assert!(
+            second.out.contains("0 reconciled, 1 were before, 2 known"),
+            "{}",
+            second.out
+        );
+        let lost = ledger(ground, "show lost").json();
+        assert_eq!(
+            (&lost["charged_units"], &lost["usage_source"]),
+            (&37.into(), &"reconciled".into())
+        );
+        assert_eq!(ledger(ground, "show bad").json()["charged_units"], 3);
+    });
 }
 
 #[test]
 fn a_bill_whose_lines_all_match_exits_0() {
-    let scratch = known();
-    let bill = scratch.join("bill.jsonl");
-    std::fs::write(
-        &bill,
-        "{\"request_id\":\"lost\",\"tenant\":\"acme\",\"units\":700}\n",
-    )
-    .unwrap();
-    let printed = ledger(&scratch, &format!("reconcile {}", bill.display()));
-    assert_eq!(printed.code, 0, "{}", printed.out);
-    assert_eq!(ledger(&scratch, "show lost").json()["charged_units"], 700);
+    on_each(|ground| {
+        known(ground);
+        let scratch = Scratch::new();
+        let bill = scratch.join("bill.jsonl");
+        std::fs::write(
+            &bill,
+            "{\"request_id\":\"lost\",\"tenant\":\"acme\",\"units\":700}\n",
+        )
+        .unwrap();
+        let printed = ledger(ground, &format!("reconcile {}", bill.display()));
+        assert_eq!(printed.code, 0, "{}", printed.out);
+        assert_eq!(ledger(ground, "show lost").json()["charged_units"], 700);
+    });
 }
 
 #[test]
 fn a_bill_that_cannot_be_read_changes_nothing() {
-    let scratch = known();
-    let bill = scratch.join("bill.csv");
-    std::fs::write(&bill, "request_id,units\nlost,37\nlost,-1\n").unwrap();
-    let printed = ledger(&scratch, &format!("reconcile {}", bill.display()));
-    assert_eq!(printed.code, 1);
-    assert!(
-        printed.err.contains("bill.csv:3: units is \"-1\""),
-        "{}",
-        printed.err
-    );
-    assert_eq!(
-        ledger(&scratch, "show lost").json()["usage_source"],
-        "unknown"
-    );
-    let missing = ledger(&scratch, "reconcile /nowhere/bill.csv");
-    assert!(
-        missing.code == 1 && missing.err.contains("/nowhere/bill.csv"),
-        "{}",
-        missing.err
-    );
+    on_each(|ground| {
+        known(ground);
+        let scratch = Scratch::new();
+        let bill = scratch.join("bill.csv");
+        std::fs::write(&bill, "request_id,units\nlost,37\nlost,-1\n").unwrap();
+        let printed = ledger(ground, &format!("reconcile {}", bill.display()));
+        assert_eq!(printed.code, 1);
+        assert!(
+            printed.err.contains("bill.csv:3: units is \"-1\""),
+            "{}",
+            printed.err
+        );
+        assert_eq!(
+            ledger(ground, "show lost").json()["usage_source"],
+            "unknown"
+        );
+        let missing = ledger(ground, "reconcile /nowhere/bill.csv");
+        assert!(
+            missing.code == 1 && missing.err.contains("/nowhere/bill.csv"),
+            "{}",
+            missing.err
+        );
+    });
 }
 
 #[test]
 fn reading_works_beside_a_gateway_and_sees_what_runs() {
-    let scratch = Scratch::new();
-    let _store = write(&scratch, vec![Write::Open(Box::new(opening("r")), 1)]);
-    assert_eq!(ledger(&scratch, "show r").json()["state"], "QUEUED");
-    assert_eq!(ledger(&scratch, "list --state open").lines().len(), 2);
-    assert_eq!(
-        ledger(&scratch, "report --format json").json(),
-        Value::Array(vec![])
-    );
+    on_each(|ground| {
+        let _store = write(ground, vec![Write::Open(Box::new(opening("r")), 1)]);
+        assert_eq!(ledger(ground, "show r").json()["state"], "QUEUED");
+        assert_eq!(ledger(ground, "list --state open").lines().len(), 2);
+        assert_eq!(
+            ledger(ground, "report --format json").json(),
+            Value::Array(vec![])
+        );
+    });
 }
 
 #[test]
 fn a_record_that_cannot_be_read_is_named_and_the_others_are_shown() {
-    let scratch = known();
-    let db = rusqlite::Connection::open(scratch.database()).unwrap();
-    db.execute("UPDATE entry SET record = '{' WHERE request_id = 'bad'", ())
-        .unwrap();
-    let list = ledger(&scratch, "list");
-    assert_eq!((list.code, list.lines().len()), (0, 4));
-    assert!(list.err.contains("cannot be read"), "{}", list.err);
-    assert_eq!(ledger(&scratch, "show bad").code, 1);
-    let export = ledger(&scratch, "export");
-    assert_eq!(
-        (export.code, export.lines().len()),
-        (1, 3),
-        "an export with a hole does not exit 0"
-    );
+    on_each(|ground| {
+        known(ground);
+        ground.rows("UPDATE entry SET record = '{' WHERE request_id = 'bad'");
+        let list = ledger(ground, "list");
+        assert_eq!((list.code, list.lines().len()), (0, 4));
+        assert!(list.err.contains("cannot be read"), "{}", list.err);
+        assert_eq!(ledger(ground, "show bad").code, 1);
+        let export = ledger(ground, "export");
+        assert_eq!(
+            (export.code, export.lines().len()),
+            (1, 3),
+            "an export with a hole does not exit 0"
+        );
+    });
 }
 
 #[test]
 fn no_ledger_yet_is_one_clear_line_and_makes_no_file() {
-    let scratch = Scratch::new();
-    let bill = scratch.join("bill.csv");
-    std::fs::write(&bill, "request_id,units\nr,1\n").unwrap();
-    let reconcile = format!("reconcile {}", bill.display());
-    for line in ["list", "show r", "report", "export", &reconcile] {
-        let printed = ledger(&scratch, line);
-        assert_eq!(
-            (printed.code, printed.err.lines().count()),
-            (1, 1),
-            "{line}: {}",
-            printed.err
-        );
-    }
-    assert!(!scratch.database().exists());
+    on_each(|ground| {
+        let scratch = Scratch::new();
+        let bill = scratch.join("bill.csv");
+        std::fs::write(&bill, "request_id,units\nr,1\n").unwrap();
+        let reconcile = format!("reconcile {}", bill.display());
+        for line in ["list", "show r", "report", "export", &reconcile] {
+            let printed = ledger(ground, line);
+            assert_eq!(
+                (printed.code, printed.err.lines().count()),
+                (1, 1),
+                "{line}: {}",
+                printed.err
+            );
+        }
+        assert!(ground.is_empty(), "reading made a ledger");
+    });
 }
 
 #[test]
 fn words_that_make_no_command_exit_64_with_the_usage() {
-    let scratch = known();
-    for line in ["", "lists", "show", "list --format xml"] {
-        let printed = ledger(&scratch, line);
-        assert_eq!(printed.code, 64, "{line}");
-        assert!(
-            printed.err.contains("usage: streamgate ledger list"),
-            "{line}: {}",
-            printed.err
-        );
-    }
-    let help = ledger(&scratch, "--help");
-    assert!(help.code == 0 && help.out.contains("usage:"));
+    on_each(|ground| {
+        known(ground);
+        for line in ["", "lists", "show", "list --format xml"] {
+            let printed = ledger(ground, line);
+            assert_eq!(printed.code, 64, "{line}");
+            assert!(
+                printed.err.contains("usage: streamgate ledger list"),
+                "{line}: {}",
+                printed.err
+            );
+        }
+        let help = ledger(ground, "--help");
+        assert!(help.code == 0 && help.out.contains("usage:"));
+    });
 }
 
 /// A reader that stops reading, as `head` does.
@@ -400,31 +420,29 @@ impl io::Write for Closed {
 
 #[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
-    let scratch = known();
-    for word in ["list", "export", "report"] {
-        let mut err = Vec::new();
-        let code = run_on(
-            &[word.into()],
-            &config(&scratch.database()),
-            &mut Closed,
-            &mut err,
-        );
-        assert_eq!((code, err.len()), (0, 0), "{word}");
-    }
+    on_each(|ground| {
+        known(ground);
+        for word in ["list", "export", "report"] {
+            let mut err = Vec::new();
+            let code = run_on(&[word.into()], &ground.config(), &mut Closed, &mut err);
+            assert_eq!((code, err.len()), (0, 0), "{word}");
+        }
+    });
 }
 
 #[test]
 fn every_member_of_a_record_is_a_column() {
-    let mut full = complete(&running("r"));
-    full.input_cached_units = Some(Units(1));
-    full.input_cache_write_units = Some(Units(1));
-    full.usage_source = UsageSource::Reconciled;
-    let record = serde_json::to_value(&full).unwrap();
-    let scratch = Scratch::new();
-    write(&scratch, vec![settle(full)]).close();
-    let csv = ledger(&scratch, "export --format csv");
-    let columns: Vec<&str> = csv.lines()[0].split(',').collect();
-    let mut members: Vec<&String> = record.as_object().unwrap().keys().collect();
-    members.retain(|m| !columns.contains(&m.as_str()));
-    assert!(members.is_empty(), "no columns for {members:?}");
+    on_each(|ground| {
+        let mut full = complete(&running("r"));
+        full.input_cached_units = Some(Units(1));
+        full.input_cache_write_units = Some(Units(1));
+        full.usage_source = UsageSource::Reconciled;
+        let record = serde_json::to_value(&full).unwrap();
+        write(ground, vec![settle(full)]).close();
+        let csv = ledger(ground, "export --format csv");
+        let columns: Vec<&str> = csv.lines()[0].split(',').collect();
+        let mut members: Vec<&String> = record.as_object().unwrap().keys().collect();
+        members.retain(|m| !columns.contains(&m.as_str()));
+        assert!(members.is_empty(), "no columns for {members:?}");
+    });
 }

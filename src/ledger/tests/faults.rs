@@ -8,7 +8,7 @@ use crate::ledger::handle::Observer;
 use crate::ledger::sqlite::SqliteStore;
 use crate::ledger::store::{Committed, Standing, Store, Write};
 use crate::ledger::worker::Clockwork;
-use crate::ledger::{Known, Ledger, LedgerError, Opened, Posting, owner};
+use crate::ledger::{Amounts, Known, Ledger, LedgerError, Opened, Posting, owner};
 use crate::tenant::TenantName;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -42,6 +42,10 @@ impl Faulty {
 }
 
 impl Store for Faulty {
+    fn place(&self) -> &str {
+        "ledger.db"
+    }
+
     fn recover(&mut self, now: Timestamp) -> Result<Standing, LedgerError> {
         self.store.recover(now)
     }
@@ -78,6 +82,11 @@ impl Store for Faulty {
     fn follow(&mut self, now: Timestamp) -> Result<Vec<Posting>, LedgerError> {
         self.fail()?;
         self.store.follow(now)
+    }
+
+    fn total(&mut self) -> Result<Amounts, LedgerError> {
+        self.fail()?;
+        self.store.total()
     }
 
     fn forget(&mut self, before: Timestamp) -> Result<bool, LedgerError> {
@@ -125,8 +134,7 @@ fn stage() -> Stage {
         farewell: Duration::from_millis(300),
         ..Clockwork::of(config.retention)
     };
-    let (ledger, _) =
-        Ledger::on("ledger.db".into(), Box::new(faulty), observer, clockwork).unwrap();
+    let (ledger, _) = Ledger::on(Box::new(faulty), observer, clockwork).unwrap();
     Stage {
         scratch,
         ledger,
@@ -273,6 +281,10 @@ async fn a_commit_that_came_through_though_it_was_reported_failed_is_not_written
     until("the trouble to be over", || {
         let over = |h: &&Heard| **h == Heard::RecoveredWrites;
         stage.ears.heard().iter().filter(over).count() == 2
+    })
+    .await;
+    until("the counts to be right", || {
+        stage.ears.state() == Some((0, 0))
     })
     .await;
     assert_eq!(stage.charged_in_the_end(), (40, 0, 0));

@@ -1,5 +1,6 @@
 //! Small builders: scratch folders, ledgers, records, an observer that remembers.
 
+use super::database::apart;
 use crate::budget::Units;
 use crate::clock::Timestamp;
 use crate::config::{self, Durability, LedgerStore, OnError, OnUnknown};
@@ -212,7 +213,8 @@ impl Observer for Ears {
 
 pub fn start(config: &config::Ledger) -> (Ledger, Recovered, Ears) {
     let ears = Ears::default();
-    let (ledger, recovered) = Ledger::start(config, Box::new(ears.clone())).unwrap();
+    let heard = Box::new(ears.clone());
+    let (ledger, recovered) = apart(|| Ledger::start(config, heard).unwrap());
     (ledger, recovered, ears)
 }
 
@@ -225,6 +227,18 @@ pub async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
             "waited in vain for {what}"
         );
         tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// The same, on a thread that may block.
+pub fn until_so(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = crate::clock::instant() + Duration::from_secs(10);
+    while !is_so() {
+        assert!(
+            crate::clock::instant() < deadline,
+            "waited in vain for {what}"
+        );
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

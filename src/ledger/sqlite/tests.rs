@@ -1,7 +1,50 @@
-//! Files that are no ledger, or not a whole one: named, left as they are, never a panic.
+//! What is SQLite's own: files that are no ledger, or not a whole one, are named, left as they are, and never a panic;
+//! locks, disks, plans.
 
 use super::*;
+use crate::clock;
+use crate::exchange::Record;
+use crate::ledger::entry::Opened;
+use crate::ledger::store::{Books, Filter, Order};
+use crate::ledger::sums::Amounts;
+use crate::ledger::tests::{Scratch, acme, complete, config, id, opening, running};
 use std::os::unix::fs::PermissionsExt;
+
+fn join(config: &config::Ledger) -> (SqliteStore, Standing) {
+    let config::LedgerStore::Sqlite(file) = &config.store else {
+        panic!("not SQLite");
+    };
+    let mut store = SqliteStore::start(file, config, owner::fresh_run()).unwrap();
+    let standing = store.recover(clock::now()).unwrap();
+    (store, standing)
+}
+
+fn fresh() -> (Scratch, SqliteStore) {
+    let scratch = Scratch::new();
+    let (store, _) = join(&config(&scratch.database()));
+    (scratch, store)
+}
+
+fn write(store: &mut SqliteStore, write: Write) -> Applied {
+    let mut committed = store.commit(&[write], clock::now()).unwrap();
+    committed.applied.remove(0)
+}
+
+fn open(store: &mut SqliteStore, id: &str) {
+    let applied = write(store, Write::Open(Box::new(opening(id)), 1));
+    assert!(matches!(applied, Applied::Opened(Opened::New)));
+}
+
+fn settle(store: &mut SqliteStore, record: Record) -> Applied {
+    write(store, Write::Settle(Box::new(record), true))
+}
+
+/// What all accounts come to.
+fn total(store: &SqliteStore) -> Amounts {
+    sums::standing(&store.db, crate::budget::Hour(0))
+        .unwrap()
+        .total
+}
 
 fn start_on(file: &Path) -> Result<SqliteStore, LedgerError> {
     let mut store = SqliteStore::start(file, &config(file), owner::fresh_run())?;
@@ -122,7 +165,7 @@ fn a_file_that_was_moved_away_in_use_is_noticed_and_made_anew() {
     );
     store.reopen().unwrap();
     store.probe(clock::now()).unwrap();
-    settle(&mut store, complete(&running("r")), true);
+    settle(&mut store, complete(&running("r")));
     assert_eq!(
         total(&store),
         Amounts {
@@ -263,4 +306,57 @@ fn processes_that_start_at_once_on_a_fresh_file_all_succeed() {
             }
         });
     }
+}
+
+#[test]
+fn a_full_disk_changes_nothing_and_is_named() {
+    let (_scratch, mut store) = fresh();
+    open(&mut store, "r");
+    let pages: i64 = store
+        .db
+        .query_row("PRAGMA page_count", (), |r| r.get(0))
+        .unwrap();
+    let limit =
+        |store: &SqliteStore, n: i64| store.db.pragma_update(None, "max_page_count", n).unwrap();
+    limit(&store, pages);
+    let mut long = complete(&running("r"));
+    long.error = Some("x".repeat(100_000));
+    let writes = [Write::Settle(Box::new(long), true)];
+    let error = store.commit(&writes, clock::now()).unwrap_err();
+    assert!(error.is_full(), "{error}");
+    assert!(error.to_string().contains("ledger.db") && error.to_string().contains("disk is full"));
+    assert_eq!(
+        total(&store),
+        Amounts {
+            reserved: 100,
+            open: 1,
+            ..Amounts::NONE
+        }
+    );
+    limit(&store, 100_000);
+    store.commit(&writes, clock::now()).unwrap();
+    assert_eq!(
+        total(&store),
+        Amounts {
+            charged: 40,
+            ..Amounts::NONE
+        }
+    );
+}
+
+#[test]
+fn a_process_makes_its_lock_anew_where_somebody_removed_it() {
+    let (scratch, mut first) = fresh();
+    open(&mut first, "r");
+    std::fs::remove_dir_all(owner::folder(&scratch.database())).unwrap();
+    first.follow(clock::now()).unwrap();
+    let (_second, standing) = join(&config(&scratch.database()));
+    assert_eq!(
+        standing.total,
+        Amounts {
+            reserved: 100,
+            open: 1,
+            ..Amounts::NONE
+        }
+    );
 }

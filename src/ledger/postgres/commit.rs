@@ -1,0 +1,94 @@
+//! The group commit: reads what the group names, works it out, writes it, all in one transaction.
+
+use super::fault::Fault;
+use super::group::Group;
+use super::link::{Link, Session};
+use super::write::{self, Writing};
+use crate::clock::Timestamp;
+use crate::ledger::error::LedgerError;
+use crate::ledger::judge::Judge;
+use crate::ledger::store::{Applied, Committed, Write};
+use crate::ledger::sums::Change;
+
+/// A group and what it is judged by.
+pub(super) struct Batch<'a> {
+    pub writes: &'a [Write],
+    pub judge: &'a Judge,
+    pub now: Timestamp,
+    pub place: &'a str,
+}
+
+/// Applies a group. Where one of its entries cannot be written, the others are all the same.
+pub(super) fn commit(link: &mut Link, batch: &Batch<'_>) -> Result<Committed, LedgerError> {
+    let done = match link.attempt(async |session| batch.together(session).await) {
+        Err(fault) if fault.is_of_one_entry() => {
+            link.attempt(async |session| batch.one_by_one(session).await)
+        }
+        other => other,
+    };
+    done.map_err(|fault| fault.at(batch.place))
+}
+
+impl Batch<'_> {
+    async fn together(&self, session: &Session) -> Result<Committed, Fault> {
+        let ids: Vec<&str> = self.writes.iter().map(|w| w.names().1.as_str()).collect();
+        let rows = write::begin_with(session, &ids).await?;
+        let mut group = Group::of(&rows, self.place);
+        let apply = |write| group.apply(write, self.judge, self.now);
+        let applied = self.writes.iter().map(apply).collect();
+        let writing = Writing {
+            entries: group.to_write(),
+            change: &group.change,
+            run: &self.judge.run,
+        };
+        writing.commit(session).await?;
+        Ok(Committed {
+            applied,
+            postings: group.change.postings(),
+        })
+    }
+
+    async fn one_by_one(&self, session: &Session) -> Result<Committed, Fault> {
+        write::begin(session).await?;
+        let mut all = Change::default();
+        let mut applied = Vec::with_capacity(self.writes.len());
+        for write in self.writes {
+            session.batch("SAVEPOINT entry").await?;
+            match self.only(session, write).await {
+                Ok((done, change)) => {
+                    applied.push(done);
+                    all.absorb(change);
+                }
+                Err(fault) if fault.is_of_one_entry() => {
+                    session.batch("ROLLBACK TO SAVEPOINT entry").await?;
+                    applied.push(Applied::Failed(fault.at(self.place)));
+                }
+                Err(fault) => return Err(fault),
+            }
+        }
+        let sums = Writing {
+            entries: Vec::new(),
+            change: &all,
+            run: &self.judge.run,
+        };
+        sums.commit(session).await?;
+        Ok(Committed {
+            applied,
+            postings: all.postings(),
+        })
+    }
+
+    /// Writes one entry, and leaves the sums to the end.
+    async fn only(&self, session: &Session, write: &Write) -> Result<(Applied, Change), Fault> {
+        let rows = write::find(session, &[write.names().1.as_str()]).await?;
+        let mut group = Group::of(&rows, self.place);
+        let applied = group.apply(write, self.judge, self.now);
+        let entries = Writing {
+            entries: group.to_write(),
+            change: &Change::default(),
+            run: &self.judge.run,
+        };
+        entries.put(session).await?;
+        Ok((applied, group.change))
+    }
+}

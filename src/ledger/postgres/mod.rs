@@ -1,0 +1,206 @@
+//! The ledger in a PostgreSQL database, for gateways on one machine or several: the tables of the SQLite ledger, in a
+//! schema of their own, `streamgate`.
+//!
+//! `address`, `tls` and `link` are the way there; `schema`, `row` and `sums` the tables; `write` says how transactions
+//! that change entries exclude each other, `group` and `commit` what one of them does. `alive` tells the living from
+//! the dead, `recover` is what follows from that. A pooler between must keep sessions (not only transactions), since
+//! the liveness of a run is a lock of its session.
+//!
+//! Durability: a commit has left the process when it returns, so no death of a gateway loses it. With "process" the
+//! server may acknowledge it before its own log is on disk (`synchronous_commit = off`): what it acknowledged in its
+//! last moments, three times its `wal_writer_delay` at most, is lost if the server itself crashes. With "power" the log
+//! is on disk first.
+
+mod address;
+mod alive;
+mod books;
+mod commit;
+mod fault;
+mod group;
+mod link;
+mod recover;
+mod row;
+mod schema;
+mod settings;
+mod sums;
+mod tls;
+mod write;
+
+pub(super) use books::PostgresBooks;
+
+#[cfg(test)]
+mod tests;
+
+use super::entry::{Entry, Known, RunId};
+use super::error::LedgerError;
+use super::judge::Judge;
+use super::store::{Committed, Standing, Store, Write};
+use super::sums::{Amounts, Posting};
+use crate::clock::{self, Timestamp};
+use crate::config::{self, Durability, Secret};
+use crate::exchange::RequestId;
+use crate::tenant::TenantName;
+use address::Address;
+use alive::BEAT;
+use commit::Batch;
+use fault::Fault;
+use group::Group;
+use link::Link;
+use recover::Member;
+use std::time::Instant;
+
+/// Why a URL cannot be used, in words that hold no piece of it.
+pub fn url_fault(url: &str) -> Option<String> {
+    Address::parse(url).err()
+}
+
+/// A gateway's hold of a ledger.
+pub(super) struct PostgresStore {
+    place: String,
+    link: Link,
+    judge: Judge,
+    durability: Durability,
+    /// The newest posting read.
+    followed: i64,
+    noted_at: Instant,
+}
+
+impl PostgresStore {
+    pub fn start(
+        url: &Secret,
+        config: &config::Ledger,
+        run: RunId,
+    ) -> Result<PostgresStore, LedgerError> {
+        let address = Address::of(url)?;
+        let place = address.place.clone();
+        let mut link = Link::open(address, settings::starting(config.durability))?;
+        link.run(async |session| schema::migrate(session, &place).await)?;
+        Ok(PostgresStore {
+            place,
+            link,
+            judge: Judge {
+                run,
+                policy: config.on_unknown,
+            },
+            durability: config.durability,
+            followed: 0,
+            noted_at: clock::instant(),
+        })
+    }
+
+    /// Tells others how far this run has read, and that it lives, where either is due.
+    fn note(&mut self, has_read: bool, now: Timestamp) -> Result<(), LedgerError> {
+        let at = clock::instant();
+        if !has_read && at.saturating_duration_since(self.noted_at) < BEAT {
+            return Ok(());
+        }
+        self.noted_at = at;
+        let (run, followed) = (&*self.judge.run, self.followed);
+        self.link
+            .run(async |session| recover::note(session, run, followed, now).await)
+    }
+}
+
+impl Store for PostgresStore {
+    fn place(&self) -> &str {
+        &self.place
+    }
+
+    fn recover(&mut self, now: Timestamp) -> Result<Standing, LedgerError> {
+        let member = Member {
+            judge: &self.judge,
+            place: &self.place,
+        };
+        let (standing, followed) = self
+            .link
+            .run(async |session| recover::join(session, &member, now).await)?;
+        self.followed = followed;
+        self.link.retune(settings::running(self.durability))?;
+        Ok(standing)
+    }
+
+    fn commit(&mut self, writes: &[Write], now: Timestamp) -> Result<Committed, LedgerError> {
+        let batch = Batch {
+            writes,
+            judge: &self.judge,
+            now,
+            place: &self.place,
+        };
+        commit::commit(&mut self.link, &batch)
+    }
+
+    fn probe(&mut self, now: Timestamp) -> Result<(), LedgerError> {
+        let (run, followed) = (&*self.judge.run, self.followed);
+        self.link
+            .run(async |session| recover::probe(session, run, followed, now).await)
+    }
+
+    fn find(&mut self, tenant: &TenantName, id: &RequestId) -> Result<Option<Known>, LedgerError> {
+        let found = self.link.run(async |session| {
+            let rows = write::find(session, &[id.as_str()]).await?;
+            Group::of(&rows, &self.place)
+                .named(id, Some(tenant))
+                .map_err(Fault::Refused)
+        })?;
+        Ok(found.first().map(Entry::known))
+    }
+
+    fn follow(&mut self, now: Timestamp) -> Result<Vec<Posting>, LedgerError> {
+        let member = Member {
+            judge: &self.judge,
+            place: &self.place,
+        };
+        let followed = self.followed;
+        let (postings, newest) = self
+            .link
+            .run(async |session| recover::follow(session, &member, followed, now).await)?;
+        self.followed = newest;
+        // What was read is told whatever becomes of the note: it is made again.
+        if let Err(error) = self.note(newest > followed, now) {
+            log::warn!("{error}");
+        }
+        Ok(postings)
+    }
+
+    fn total(&mut self) -> Result<Amounts, LedgerError> {
+        let (run, followed) = (&*self.judge.run, self.followed);
+        self.link
+            .run(async |session| sums::total(session, run, followed).await)
+    }
+
+    fn forget(&mut self, before: Timestamp) -> Result<bool, LedgerError> {
+        self.link
+            .run(async |session| recover::forget(session, before).await)
+    }
+
+    fn configure(&mut self, config: &config::Ledger) {
+        self.judge.policy = config.on_unknown;
+        self.durability = config.durability;
+        if let Err(error) = self.link.retune(settings::running(self.durability)) {
+            log::error!("{error}; `ledger.durability` counts from the next connection on");
+        }
+    }
+
+    fn reopen(&mut self) -> Result<(), LedgerError> {
+        self.link.connect()?;
+        let run = &*self.judge.run;
+        let newest = self.link.run(async |session| {
+            alive::hold(session, run).await?;
+            recover::newest_posting(session).await
+        })?;
+        // A server that crashed may number its postings anew from an earlier one on.
+        self.followed = self.followed.min(newest);
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        let run = &*self.judge.run;
+        let left = self
+            .link
+            .run(async |session| recover::leave(session, run).await);
+        if let Err(error) = left {
+            log::warn!("{error}");
+        }
+        self.link.close();
+    }
+}
