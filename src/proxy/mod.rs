@@ -26,6 +26,7 @@ mod ids;
 mod pace;
 mod peer;
 mod pump;
+mod readable;
 mod records;
 mod refuse;
 mod relay;

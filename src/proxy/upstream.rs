@@ -6,6 +6,7 @@ use super::beat;
 use super::context::Ctx;
 use super::fate::Fate;
 use super::pace::{Due, Pace, within};
+use super::readable;
 use super::wait::{self, Interrupt};
 use crate::backend::NoPick;
 use crate::clock;
@@ -215,19 +216,25 @@ pub async fn send(
         .map_err(|e| Failure::last(Fate::gateway(&e)))?;
     // an upstream that takes nothing is as silent as one that says nothing
     let limit = rules(ctx).map_or(Duration::ZERO, |r| r.timeouts.first_byte);
-    let writing = Box::pin(within(
-        limit,
-        write_request(&mut upstream.http, header, body),
-    ));
-    let Some(written) = race(writing, gateway, session, ctx, pace).await? else {
+    let socket = readable::socket(&upstream.http);
+    let writing = async {
+        tokio::select! {
+            biased;
+            written = write_request(&mut upstream.http, header, body) => Some(written),
+            () = readable::spoken(socket) => None,
+        }
+    };
+    let writing = Box::pin(within(limit, writing));
+    match race(writing, gateway, session, ctx, pace).await? {
+        Some(Some(Ok(()))) => return Ok(false),
+        Some(Some(Err(e))) => {
+            log::debug!("{}: the request could not be written: {e}", ctx.request_id);
+        }
+        Some(None) => log::debug!("{}: an answer before the whole request", ctx.request_id),
         // half a request runs nowhere
-        return Err(Failure::not_sent(Fate::timed_out("first_byte")));
-    };
-    let Err(e) = written else {
-        return Ok(false);
-    };
-    log::debug!("{}: the request could not be written: {e}", ctx.request_id);
-    // an upstream that says no before it has read the body closes behind its answer
+        None => return Err(Failure::not_sent(Fate::timed_out("first_byte"))),
+    }
+    // an upstream that says no before it has read the body may close behind its answer, or read no more
     let early = Box::pin(within(EARLY_ANSWER, read_head(&mut upstream.http)));
     match race(early, gateway, session, ctx, pace).await? {
         Some(Ok(())) => {

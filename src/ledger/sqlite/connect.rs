@@ -15,7 +15,7 @@ const RUNNING_PATIENCE: Duration = Duration::from_millis(250);
 /// Bytes; the log is cut back to this after a long reader let it grow.
 const WAL_SIZE_MAX: i64 = 64 << 20;
 /// KiB, as SQLite's negative sizes are.
-const CACHE_KIB: i64 = 16 << 10;
+const CACHE_KIB: i64 = 2 * 1024;
 
 /// Opens a file to write to: makes it, or brings it up to date. A file that is no ledger is left as it is.
 pub(super) fn writer(file: &Path, durability: Durability) -> Result<Connection, LedgerError> {
