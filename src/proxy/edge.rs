@@ -113,10 +113,16 @@ fn check_host(header: &RequestHeader) -> Result<(), Refusal> {
 
 /// A name or address, and a port (RFC 9110, section 7.2).
 fn is_host(host: &[u8]) -> bool {
-    host.iter().all(|b| {
+    // the colons of an IPv6 address stand in brackets
+    let (name, port) = match host.iter().rposition(|b| *b == b':') {
+        Some(at) if !host.ends_with(b"]") => (&host[..at], &host[at + 1..]),
+        _ => (host, &b""[..]),
+    };
+    let plain = |b: &u8| {
         b.is_ascii_alphanumeric()
             || matches!(b, b'.' | b'-' | b'_' | b':' | b'[' | b']' | b'%' | b'~')
-    })
+    };
+    name.iter().all(plain) && port.iter().all(u8::is_ascii_digit)
 }
 
 fn check_size(session: &Session, ctx: &Ctx) -> Result<(), Refusal> {
@@ -162,7 +168,7 @@ mod tests {
         for good in ["localhost", "a-b.example:8080", "[::1]:80", "127.0.0.1"] {
             assert!(check_host(&header(&[("Host", good)])).is_ok(), "{good}");
         }
-        for bad in ["local host", "a/b", "a@b", "a,b"] {
+        for bad in ["local host", "a/b", "a@b", "a,b", "localhost:port"] {
             assert!(check_host(&header(&[("Host", bad)])).is_err(), "{bad}");
         }
         assert!(check_host(&header(&[])).is_err());

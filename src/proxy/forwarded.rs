@@ -50,8 +50,7 @@ pub fn tell(session: &Session, ctx: &Ctx, header: &mut RequestHeader) -> Result<
     };
     let scheme = told("x-forwarded-proto").filter(|v| matches!(*v, "http" | "https"));
     header.insert_header("X-Forwarded-Proto", scheme.unwrap_or(own_scheme(session)))?;
-    let own = || came.get("host").and_then(|v| v.to_str().ok());
-    match told("x-forwarded-host").or_else(own) {
+    match told("x-forwarded-host") {
         Some(host) => header.insert_header("X-Forwarded-Host", host),
         None => Ok(()),
     }

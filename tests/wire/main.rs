@@ -27,7 +27,6 @@ mod config_test;
 mod connections;
 mod crash;
 mod demo;
-mod descriptors;
 mod early_heads;
 mod edge;
 mod edits;
