@@ -186,9 +186,12 @@ impl Relay {
         self.count(exchange);
     }
 
-    /// All that was read is with the client, and it ended as the protocol says.
+    /// All that was read is with the client, and it ended as the protocol says, or with an error of the upstream's own:
+    /// nothing that comes later makes it another end.
     pub fn has_sent_the_end(&self) -> bool {
-        self.has_ended() && !self.unwritten && self.head.is_none() && self.held.is_none()
+        let over = |a: &Answer| a.ended() || a.failure().is_some();
+        let waiting = self.unwritten || self.head.is_some() || self.held.is_some();
+        self.answer.as_ref().is_some_and(over) && !waiting
     }
 
     pub fn has_ended(&self) -> bool {
