@@ -3,7 +3,7 @@
 
 use crate::clock;
 use arc_swap::ArcSwap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -27,6 +27,8 @@ pub struct Slots {
     used: AtomicUsize,
     since: Instant,
     held: Held,
+    /// Whether there is any watcher: most tenants have none, and need not look.
+    watched: AtomicBool,
     watchers: ArcSwap<Vec<Weak<dyn Watch>>>,
     /// Which watcher hears of the next return first.
     turn: AtomicUsize,
@@ -56,6 +58,7 @@ impl Slots {
             used: AtomicUsize::new(0),
             since: clock::instant(),
             held: Held::default(),
+            watched: AtomicBool::new(false),
             watchers: ArcSwap::from_pointee(Vec::new()),
             turn: AtomicUsize::new(0),
         })
@@ -120,6 +123,7 @@ impl Slots {
                 all.push(watcher.clone());
                 all
             });
+            self.watched.store(true, Ordering::Release);
         }
         // a return that does not see the watcher is seen by the look for a slot that follows
         fence(Ordering::SeqCst);
@@ -135,10 +139,10 @@ impl Slots {
     /// The watchers take turns in being the first to hear: none of them is always late.
     fn tell_watchers(&self) {
         fence(Ordering::SeqCst);
-        let watchers = self.watchers.load();
-        if watchers.is_empty() {
+        if !self.watched.load(Ordering::Acquire) {
             return;
         }
+        let watchers = self.watchers.load();
         let first = self.turn.fetch_add(1, Ordering::Relaxed) % watchers.len();
         let in_turn = watchers.iter().cycle().skip(first).take(watchers.len());
         for watcher in in_turn.filter_map(Weak::upgrade) {

@@ -1,73 +1,137 @@
-//! The admin listener: metrics and health, never on the public one.
+//! The admin listener: metrics, health, and an API over what runs. Never on the public one.
+//!
+//! - `access` who may ask; `answer` how answers are written
+//! - `gauges` what metrics are read off at a scrape; `overview` what the API shows
 
-use crate::ops;
+mod access;
+mod answer;
+mod gauges;
+mod overview;
+
+use crate::exchange::RequestId;
+use crate::ledger::LedgerError;
+use crate::ops::Reloading;
 use crate::proxy::Hub;
+use crate::tenant::TenantName;
+use access::Denied;
+use answer::{Answer, error, json, text};
 use async_trait::async_trait;
-use http::{Method, Response, StatusCode};
+use http::{Method, StatusCode};
 use pingora_core::apps::http_app::ServeHttp;
 use pingora_core::protocols::http::ServerSession;
+use serde_json::json;
 use std::sync::Arc;
 
 pub struct AdminApp {
     hub: Arc<Hub>,
+    reload: Arc<dyn Reloading>,
+}
+
+/// What is asked for.
+enum Asked<'a> {
+    Health,
+    Readiness,
+    Metrics,
+    Tenants,
+    Pools,
+    Requests,
+    Cancel { tenant: &'a str, id: RequestId },
+    Reload,
+    WrongMethod(&'static str),
+    Nothing,
+}
+
+impl<'a> Asked<'a> {
+    fn of(method: &Method, path: &'a str) -> Asked<'a> {
+        let get = |asked| match *method {
+            Method::GET | Method::HEAD => asked,
+            _ => Asked::WrongMethod("GET, HEAD"),
+        };
+        let post = |asked| match *method {
+            Method::POST => asked,
+            _ => Asked::WrongMethod("POST"),
+        };
+        match path {
+            "/healthz" => get(Asked::Health),
+            "/readyz" => get(Asked::Readiness),
+            "/metrics" => get(Asked::Metrics),
+            "/api/tenants" => get(Asked::Tenants),
+            "/api/pools" => get(Asked::Pools),
+            "/api/requests" => get(Asked::Requests),
+            "/api/reload" => post(Asked::Reload),
+            _ => match cancel(path) {
+                Some((tenant, id)) => post(Asked::Cancel { tenant, id }),
+                None => Asked::Nothing,
+            },
+        }
+    }
+
+    /// Probes carry no token, and what they are told is no secret.
+    fn is_open(&self) -> bool {
+        matches!(self, Asked::Health | Asked::Readiness)
+    }
+}
+
+/// `/api/tenants/{tenant}/requests/{id}/cancel`
+fn cancel(path: &str) -> Option<(&str, RequestId)> {
+    let rest = path
+        .strip_prefix("/api/tenants/")?
+        .strip_suffix("/cancel")?;
+    let (tenant, id) = rest.split_once("/requests/")?;
+    Some((tenant, RequestId::parse(id)?))
 }
 
 impl AdminApp {
-    pub fn new(hub: Arc<Hub>) -> AdminApp {
-        AdminApp { hub }
+    pub fn new(hub: Arc<Hub>, reload: Arc<dyn Reloading>) -> AdminApp {
+        AdminApp { hub, reload }
     }
 
-    fn respond(&self, session: &ServerSession) -> Response<Vec<u8>> {
+    async fn respond(&self, session: &ServerSession) -> Answer {
         let header = session.req_header();
-        if !matches!(header.method, Method::GET | Method::HEAD) {
-            return text(StatusCode::METHOD_NOT_ALLOWED, "this path takes GET\n");
+        let asked = Asked::of(&header.method, header.uri.path());
+        if !asked.is_open()
+            && let Err(denied) = self.check(session)
+        {
+            return refusal(denied);
         }
-        if !self.is_allowed(session) {
-            return text(
-                StatusCode::UNAUTHORIZED,
-                "the admin token is missing or wrong; send `Authorization: Bearer TOKEN`\n",
-            );
-        }
-        match header.uri.path() {
-            "/healthz" => text(StatusCode::OK, "ok\n"),
-            "/readyz" if self.hub.drain.is_draining() => {
-                text(StatusCode::SERVICE_UNAVAILABLE, "draining\n")
-            }
-            "/readyz" if !self.hub.drain.has_started() => {
-                text(StatusCode::SERVICE_UNAVAILABLE, "starting\n")
-            }
-            "/readyz" => text(StatusCode::OK, "ready\n"),
-            "/metrics" => self.metrics(),
-            _ => text(
+        match asked {
+            Asked::Health => text(StatusCode::OK, "ok\n"),
+            Asked::Readiness => self.readiness(),
+            Asked::Metrics => self.metrics(),
+            Asked::Tenants => json(StatusCode::OK, &overview::tenants(&self.hub.rules())),
+            Asked::Pools => json(StatusCode::OK, &overview::pools(&self.hub.rules())),
+            Asked::Requests => json(StatusCode::OK, &overview::requests(&self.hub)),
+            Asked::Cancel { tenant, id } => self.cancel(&TenantName::new(tenant), &id).await,
+            Asked::Reload => self.reload().await,
+            Asked::WrongMethod(allow) => answer::wrong_method(allow),
+            Asked::Nothing => error(
                 StatusCode::NOT_FOUND,
-                "there are /metrics, /healthz and /readyz here\n",
+                "not_found",
+                "there are /metrics, /healthz, /readyz, /api/requests, /api/tenants, /api/pools and /api/reload here",
             ),
         }
     }
 
-    /// Health is for probes, which carry no token.
-    fn is_allowed(&self, session: &ServerSession) -> bool {
-        let path = session.req_header().uri.path();
+    fn check(&self, session: &ServerSession) -> Result<(), Denied> {
         let rules = self.hub.rules();
         let token = rules.config.admin.as_ref().and_then(|a| a.token.as_ref());
-        match token {
-            Some(token) if !matches!(path, "/healthz" | "/readyz") => {
-                let wanted = format!("Bearer {}", token.expose());
-                let shown = session.get_header_bytes("authorization");
-                same(shown, wanted.as_bytes())
-            }
-            _ => true,
+        access::check(&session.req_header().headers, token)
+    }
+
+    fn readiness(&self) -> Answer {
+        if self.hub.drain.is_draining() {
+            text(StatusCode::SERVICE_UNAVAILABLE, "draining\n")
+        } else if !self.hub.drain.has_started() {
+            text(StatusCode::SERVICE_UNAVAILABLE, "starting\n")
+        } else {
+            text(StatusCode::OK, "ready\n")
         }
     }
 
-    fn metrics(&self) -> Response<Vec<u8>> {
-        self.gauge();
+    fn metrics(&self) -> Answer {
+        gauges::set(&self.hub);
         match self.hub.services.metrics.render() {
-            Ok(body) => response(
-                StatusCode::OK,
-                "text/plain; version=0.0.4; charset=utf-8",
-                body,
-            ),
+            Ok(body) => answer::metrics(body),
             Err(e) => {
                 log::error!("metrics cannot be rendered: {e}");
                 text(StatusCode::INTERNAL_SERVER_ERROR, "see the error log\n")
@@ -75,99 +139,85 @@ impl AdminApp {
         }
     }
 
-    /// Gauges that are read off what they describe, at the moment of the scrape.
-    fn gauge(&self) {
-        let table = &self.hub.services.metrics.table;
-        let rules = self.hub.rules();
-        table.open_fds.set(ops::open_fds());
-        // a pool, backend or tenant that a reload took away leaves no series behind
-        table.slots.reset();
-        table.slots_max.reset();
-        table.backend_up.reset();
-        table.units_reserved.reset();
-        table.units_held.reset();
-        table.budget_remaining.reset();
-        for pool in rules.pools.all() {
-            let name = pool.rules.name.as_str();
-            table
-                .slots
-                .with_label_values(&[name])
-                .set(signed(pool.slots.used()));
-            let max = pool.slots.max().map_or(f64::INFINITY, float);
-            table.slots_max.with_label_values(&[name]).set(max);
-            for member in pool.members() {
-                let up = i64::from(member.is_up());
-                table
-                    .backend_up
-                    .with_label_values(&[name, &member.addr])
-                    .set(up);
-            }
+    /// 202 where the request runs, 200 where it has ended already; with the record.
+    async fn cancel(&self, tenant: &TenantName, id: &RequestId) -> Answer {
+        if let Some(live) = self.hub.registry.find(tenant, id) {
+            let record = live.cancel();
+            let status = match record.state.is_terminal() {
+                true => StatusCode::OK,
+                false => StatusCode::ACCEPTED,
+            };
+            return json(status, &record);
         }
-        let now = crate::clock::now();
-        for tenant in rules.tenants.all() {
-            let name = tenant.name().as_str();
-            let mut account = tenant.account();
-            let sums = account.sums(now);
-            let units = |u: crate::budget::Units| i64::try_from(u.0).unwrap_or(i64::MAX);
-            table
-                .units_reserved
-                .with_label_values(&[name])
-                .set(units(sums.reserved));
-            table
-                .units_held
-                .with_label_values(&[name])
-                .set(units(sums.held));
-            if let Some(left) = account.remaining(now) {
-                table
-                    .budget_remaining
-                    .with_label_values(&[name])
-                    .set(units(left));
-            }
+        match self.hub.services.ledger.find(tenant, id).await {
+            Ok(Some(known)) => json(StatusCode::OK, &known.record),
+            Ok(None) => error(
+                StatusCode::NOT_FOUND,
+                "unknown_request",
+                &format!("the tenant {tenant} has no request of the id {id}"),
+            ),
+            Err(e) => unreadable(&e),
+        }
+    }
+
+    async fn reload(&self) -> Answer {
+        if self.hub.drain.is_draining() {
+            let why = "the process is draining and takes no other config";
+            return error(StatusCode::SERVICE_UNAVAILABLE, "draining", why);
+        }
+        match self.reload.reload().await {
+            Ok(()) => json(StatusCode::OK, &json!({ "reloaded": true })),
+            Err(findings) => json(StatusCode::BAD_REQUEST, &json!({ "findings": findings })),
         }
     }
 }
 
-#[allow(
-    clippy::cast_precision_loss,
-    reason = "counts of slots lie far below it"
-)]
-fn float(n: usize) -> f64 {
-    n as f64
-}
-
-fn signed(n: usize) -> i64 {
-    i64::try_from(n).unwrap_or(i64::MAX)
-}
-
-/// Compared in a time that depends on the lengths alone.
-fn same(shown: &[u8], wanted: &[u8]) -> bool {
-    shown.len() == wanted.len()
-        && shown
-            .iter()
-            .zip(wanted)
-            .fold(0, |differs, (a, b)| differs | (a ^ b))
-            == 0
-}
-
-fn text(status: StatusCode, body: &str) -> Response<Vec<u8>> {
-    response(status, "text/plain; charset=utf-8", body.into())
-}
-
-fn response(status: StatusCode, content_type: &str, body: Vec<u8>) -> Response<Vec<u8>> {
-    let length = body.len();
-    let mut response = Response::new(body);
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    if let Ok(value) = http::HeaderValue::from_str(content_type) {
-        headers.insert(http::header::CONTENT_TYPE, value);
+fn refusal(denied: Denied) -> Answer {
+    match denied {
+        Denied::Token => error(
+            StatusCode::UNAUTHORIZED,
+            "invalid_token",
+            "the admin token is missing or wrong; send `Authorization: Bearer TOKEN`",
+        ),
+        Denied::Elsewhere => error(
+            StatusCode::FORBIDDEN,
+            "forbidden",
+            "without admin.token only this machine is answered: ask by its address or as localhost, and from no other site's page",
+        ),
     }
-    headers.insert(http::header::CONTENT_LENGTH, length.into());
-    response
+}
+
+fn unreadable(e: &LedgerError) -> Answer {
+    log::error!("{e}");
+    error(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "ledger_unavailable",
+        "records cannot be read at the moment; try again shortly",
+    )
 }
 
 #[async_trait]
 impl ServeHttp for AdminApp {
-    async fn response(&self, session: &mut ServerSession) -> Response<Vec<u8>> {
-        self.respond(session)
+    async fn response(&self, session: &mut ServerSession) -> Answer {
+        self.respond(session).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cancel_names_tenant_and_request() {
+        let found = cancel("/api/tenants/acme/requests/a.b/cancel").unwrap();
+        assert_eq!((found.0, found.1.as_str()), ("acme", "a.b"));
+        for bad in [
+            "/api/tenants/acme/requests/a b/cancel",
+            "/api/tenants/acme/requests//cancel",
+            "/api/tenants/acme/requests/a",
+            "/api/tenants/acme/cancel",
+        ] {
+            assert!(cancel(bad).is_none(), "{bad}");
+        }
     }
 }

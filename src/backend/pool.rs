@@ -5,6 +5,8 @@ use super::member::Member;
 use super::retry_budget::RetryBudget;
 use super::selection::LeastStreams;
 use crate::config::{self, Balance};
+use crate::exchange::{PoolQueue, Shed};
+use crate::metrics::Metrics;
 use crate::slots::{Slot, Slots};
 use pingora_load_balancing::selection::RoundRobin;
 use pingora_load_balancing::{Backend, Backends, LoadBalancer};
@@ -15,6 +17,10 @@ use std::sync::Arc;
 pub struct Pool {
     pub rules: config::Pool,
     pub slots: Arc<Slots>,
+    /// Who waits for the slots; outlives the rules as they do.
+    pub queue: Arc<PoolQueue>,
+    /// Who is turned away while there is too much to do.
+    pub shed: Option<Arc<Shed>>,
     pub retries: RetryBudget,
     members: Vec<Arc<Member>>,
     balancer: Balancer,
@@ -46,14 +52,24 @@ pub enum NoPick {
 impl Pool {
     /// A pool with its backends looked up once; names that do not resolve yet are found by a later `refresh`. What runs in
     /// the pool of the same name `before` goes on being counted.
-    pub async fn start(rules: &config::Pool, before: Option<&Pool>) -> Pool {
+    pub async fn start(
+        rules: &config::Pool,
+        shed: Option<&config::Shed>,
+        before: Option<&Pool>,
+        metrics: &Metrics,
+    ) -> Pool {
         let member = |backend: &config::Backend| {
             let known = before.and_then(|p| p.members.iter().find(|m| m.addr == backend.addr));
             known.map_or_else(|| Member::new(backend), |m| m.again(backend))
         };
         let members: Vec<_> = rules.backends.iter().map(member).collect();
         let slots = before.map_or_else(|| Slots::new(None), |p| p.slots.clone());
-        slots.set_max(rules.max_streams);
+        let queue = before.map_or_else(
+            || PoolQueue::new(&rules.name, slots.clone(), rules.queue.clone(), metrics),
+            |p| p.queue.clone(),
+        );
+        queue.set_rules(rules.queue.clone());
+        slots.set_max(slots_of(rules));
         let backends = Backends::new(Box::new(Named::new(members.clone())));
         let balancer = match rules.balance {
             Balance::RoundRobin => Balancer::RoundRobin(LoadBalancer::from_backends(backends)),
@@ -64,6 +80,8 @@ impl Pool {
         };
         let pool = Pool {
             slots,
+            queue,
+            shed: shed.map(|marks| shedding(&rules.name, marks, before)),
             retries: RetryBudget::new(),
             members,
             balancer,
@@ -147,6 +165,23 @@ impl Pool {
     }
 }
 
+/// The slots of a pool. Where requests may wait for one, no more than its backends have together: who was let go on by the
+/// queue must not find them all full.
+fn slots_of(rules: &config::Pool) -> Option<usize> {
+    let of_backends = || -> Option<usize> { rules.backends.iter().map(|b| b.max_streams).sum() };
+    let bounded = rules.queue.as_ref().and_then(|_| of_backends());
+    [rules.max_streams, bounded].into_iter().flatten().min()
+}
+
+/// The state of shedding is kept for as long as its marks are the same.
+fn shedding(pool: &str, marks: &config::Shed, before: Option<&Pool>) -> Arc<Shed> {
+    before
+        .and_then(|p| p.shed.as_ref())
+        .filter(|shed| shed.has(marks))
+        .cloned()
+        .unwrap_or_else(|| Arc::new(Shed::new(pool, marks.clone())))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,7 +191,8 @@ mod tests {
             "[[listen]]\naddr = \"127.0.0.1:1\"\n[[tenant]]\nname = \"t\"\nanonymous = true\n[[pool]]\nname = \"p\"\nmodels = [\"m\"]\nbalance = \"{balance}\"\nbackends = [{backends}]\n"
         );
         let config = config::parse(&text, std::path::Path::new("/x/test.toml")).unwrap();
-        Pool::start(&config.pools[0], None).await
+        let metrics = Metrics::new().unwrap();
+        Pool::start(&config.pools[0], None, None, &metrics).await
     }
 
     const TWO: &str =
@@ -172,6 +208,32 @@ mod tests {
         assert_eq!(pool.pick(&[]).unwrap_err(), NoPick::Full);
         drop((first, second, rest));
         assert!(pool.pick(&[]).is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_queue_before_bounded_backends_has_their_slots() {
+        let with = |lines: &str| {
+            let text = format!(
+                "[[listen]]\naddr = \"127.0.0.1:1\"\n[[tenant]]\nname = \"t\"\nanonymous = true\n[[pool]]\nname = \"p\"\nmodels = [\"m\"]\n{lines}\n"
+            );
+            let config = config::parse(&text, std::path::Path::new("/x/test.toml")).unwrap();
+            slots_of(&config.pools[0])
+        };
+        let queue = "queue = { max_wait = \"1s\", max_len = 4 }";
+        let (two, open) = (
+            format!("backends = [{TWO}]"),
+            "backends = [{ addr = \"127.0.0.1:1\" }]",
+        );
+        assert_eq!(with(&two), None);
+        assert_eq!(with(&format!("{queue}\n{two}")), Some(4));
+        assert_eq!(with(&format!("{queue}\n{open}")), None);
+        for (max, slots) in [(3, 3), (64, 4)] {
+            assert_eq!(
+                with(&format!("max_streams = {max}\n{queue}\n{two}")),
+                Some(slots)
+            );
+        }
+        assert_eq!(with(&format!("max_streams = 64\n{two}")), Some(64));
     }
 
     #[tokio::test]

@@ -1,7 +1,8 @@
 //! All pools, and which of them serves a model.
 
 use super::pool::Pool;
-use crate::config;
+use crate::config::Config;
+use crate::metrics::Metrics;
 use std::sync::Arc;
 
 pub struct Pools {
@@ -10,11 +11,12 @@ pub struct Pools {
 
 impl Pools {
     /// The pools of a configuration; `before` are those of the one it takes the place of.
-    pub async fn start(rules: &[config::Pool], before: Option<&Pools>) -> Pools {
-        let mut pools = Vec::with_capacity(rules.len());
-        for rules in rules {
+    pub async fn start(config: &Config, before: Option<&Pools>, metrics: &Metrics) -> Pools {
+        let mut pools = Vec::with_capacity(config.pools.len());
+        for rules in &config.pools {
             let same = before.and_then(|b| b.pools.iter().find(|p| p.rules.name == rules.name));
-            pools.push(Arc::new(Pool::start(rules, same.map(Arc::as_ref)).await));
+            let (shed, same) = (config.shed.as_ref(), same.map(Arc::as_ref));
+            pools.push(Arc::new(Pool::start(rules, shed, same, metrics).await));
         }
         Pools { pools }
     }

@@ -33,6 +33,7 @@ mod tests;
 pub use check::{load, parse};
 pub use findings::{Finding, Findings};
 pub use show::show;
+pub use words::Word;
 
 use crate::budget::Units;
 use crate::tenant::TenantName;
@@ -491,7 +492,7 @@ pub struct Cors {
     pub max_age: Duration,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Shed {
     pub queue_wait: Duration,
     pub loop_lag: Duration,

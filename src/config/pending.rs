@@ -10,14 +10,7 @@ pub(super) const KEYS: &[&str] = &[
     "listen.proxy_protocol",
     "server.upgrade_sock",
     "server.max_connections",
-    "tenant.priority",
-    "tenant.weight",
-    "tenant.max_queued",
-    "tenant.requests_per_minute",
-    "tenant.units_per_minute",
-    "tenant.clamp",
     "pool.affinity",
-    "pool.queue",
     "pool.fallback",
     "pool.tls.ca",
     "pool.tls.cert",
@@ -29,7 +22,6 @@ pub(super) const KEYS: &[&str] = &[
     "pool.breaker",
     "pool.stream.resumable",
     "route",
-    "shed",
     "cluster",
 ];
 

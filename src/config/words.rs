@@ -8,7 +8,7 @@ use super::{
 use log::LevelFilter;
 
 /// A choice between words.
-pub(super) trait Word: Copy + PartialEq + 'static {
+pub trait Word: Copy + PartialEq + 'static {
     /// Each choice as it is written.
     const WORDS: &'static [(&'static str, Self)];
 

@@ -49,6 +49,12 @@ impl Ending {
         Ending::new(State::Failed, EndedBy::Timeout, Some(why))
     }
 
+    /// Its turn did not come in time.
+    pub fn queue_timeout() -> Ending {
+        let why = "no execution slot came free within the queue's max_wait";
+        Ending::new(State::Failed, EndedBy::Timeout, Some(why.to_owned()))
+    }
+
     /// The whole answer took longer than it may.
     pub fn too_long() -> Ending {
         let why = "the answer was not over within the total time-out";

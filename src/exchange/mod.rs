@@ -9,6 +9,8 @@ mod queue;
 mod record;
 mod registry;
 mod shed;
+#[cfg(test)]
+mod simulation;
 mod state;
 mod usage;
 

@@ -2,6 +2,7 @@
 
 use super::ending::Ending;
 use super::live::{Live, Stop};
+use super::queue::Granted;
 use super::record::{Attempt, Record};
 use super::registry::Claim;
 use super::state::{Outcome, State, UpstreamEnd};
@@ -34,8 +35,6 @@ pub struct Admission {
     pub record: Record,
     pub tenant: Arc<Tenant>,
     pub claim: Claim,
-    pub tenant_slot: Slot,
-    pub pool_slot: Slot,
     pub reserved: Reserved,
     /// What earlier attempts under the same id were charged.
     pub charged_before: Units,
@@ -49,10 +48,10 @@ struct Lease {
 
 /// The slots that a request holds.
 struct Held {
-    _tenant: Slot,
-    _pool: Slot,
-    /// The backend's that is tried at present.
+    /// The backend's that is tried at present. Given back before the pool's, so that who gets the pool's slot next finds
+    /// the backend's free.
     backend: Option<Slot>,
+    _granted: Granted,
 }
 
 /// The owner of one request.
@@ -82,8 +81,6 @@ impl Exchange {
             record,
             tenant,
             claim,
-            tenant_slot,
-            pool_slot,
             reserved,
             charged_before,
         } = admission;
@@ -96,11 +93,7 @@ impl Exchange {
             services,
             tenant,
             lease: Some(Lease { claim, reserved }),
-            slots: Some(Held {
-                _tenant: tenant_slot,
-                _pool: pool_slot,
-                backend: None,
-            }),
+            slots: None,
             usage,
             charged_before,
             upstream: UpstreamEnd::None,
@@ -128,8 +121,12 @@ impl Exchange {
         self.live.stop_asked()
     }
 
-    /// QUEUED → RUNNING: it holds its slots.
-    pub fn start(&mut self) {
+    /// QUEUED → RUNNING: its turn has come.
+    pub fn start(&mut self, granted: Granted) {
+        self.slots = Some(Held {
+            backend: None,
+            _granted: granted,
+        });
         let mut record = self.live.lock();
         record.started_at = Some(clock::now());
         self.advance(&mut record, State::Running);

@@ -7,9 +7,9 @@
 //! the next moment.
 
 use crate::config::{self, Priority};
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long batch requests are refused before normal ones are too.
@@ -33,12 +33,37 @@ pub struct Readings {
     pub max_fds: u64,
 }
 
+impl fmt::Display for Readings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Readings {
+            queue_wait,
+            loop_lag,
+            open_fds,
+            max_fds,
+        } = self;
+        write!(
+            f,
+            "mean queue wait {queue_wait:.0?}, event loop late by {loop_lag:.0?}, {open_fds} of {max_fds} descriptors open"
+        )
+    }
+}
+
 /// Who is turned away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {
     Nobody,
     Batch,
     Normal,
+}
+
+impl Level {
+    fn turned_away(self) -> &'static str {
+        match self {
+            Level::Nobody => "none",
+            Level::Batch => "batch",
+            Level::Normal => "batch and normal",
+        }
+    }
 }
 
 /// The state of one pool's shedding. Pure: the time is given.
@@ -146,6 +171,7 @@ fn as_f64(n: u64) -> f64 {
 /// One pool's shedding as requests see it: two atomics, written by whoever measures.
 #[derive(Debug)]
 pub struct Shed {
+    pool: String,
     state: Mutex<Shedding>,
     level: AtomicU8,
     /// When another try may succeed, in milliseconds.
@@ -153,8 +179,9 @@ pub struct Shed {
 }
 
 impl Shed {
-    pub fn new(marks: config::Shed) -> Shed {
+    pub fn new(pool: &str, marks: config::Shed) -> Shed {
         Shed {
+            pool: pool.to_owned(),
             state: Mutex::new(Shedding::new(marks)),
             level: AtomicU8::new(0),
             retry_ms: AtomicU64::new(0),
@@ -163,7 +190,7 @@ impl Shed {
 
     /// Takes readings in. To be called a few times a second, by one task.
     pub fn note(&self, readings: &Readings, now: Instant) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
         let before = state.level;
         state.note(readings, now);
         let level = state.level;
@@ -173,8 +200,27 @@ impl Shed {
         self.retry_ms.store(ms, Ordering::Relaxed);
         self.level.store(level as u8, Ordering::Relaxed);
         if level != before {
-            log::warn!("load shedding: from {before:?} to {level:?} turned away ({readings:?})");
+            log::warn!(
+                "pool {}: load shedding goes from {} to {} ({readings})",
+                self.pool,
+                before.turned_away(),
+                level.turned_away()
+            );
         }
+    }
+
+    /// Whether it was made for these marks.
+    pub fn has(&self, marks: &config::Shed) -> bool {
+        self.lock().marks == *marks
+    }
+
+    /// Which requests are turned away, in words.
+    pub fn turned_away(&self) -> &'static str {
+        self.lock().level.turned_away()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shedding> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether a request of this priority is let in; when to come back where it is not.
@@ -199,11 +245,14 @@ mod tests {
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
     fn shed() -> Shed {
-        Shed::new(config::Shed {
-            queue_wait: MS(500),
-            loop_lag: MS(100),
-            fd_headroom: 0.1,
-        })
+        Shed::new(
+            "p",
+            config::Shed {
+                queue_wait: MS(500),
+                loop_lag: MS(100),
+                fd_headroom: 0.1,
+            },
+        )
     }
 
     fn waits(ms: u64) -> Readings {

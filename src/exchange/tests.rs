@@ -9,7 +9,7 @@ use crate::ledger::{Fingerprint, Ledger, Observer, Opening, Posting};
 use crate::metrics::Metrics;
 use crate::ops::LogFile;
 use crate::slots::Slots;
-use crate::tenant::{Directory, Holdings, Tenant};
+use crate::tenant::{Directory, Holdings, Tenant, Wanted};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -67,7 +67,12 @@ impl Ground {
     /// A running exchange that reserved a hundred units, its entry open in the ledger.
     async fn exchange(&self, id: &str) -> Exchange {
         let now = clock::now();
-        let reserved = self.tenant.reserve(Units(100), now).unwrap();
+        let wanted = Wanted {
+            input: Units(10),
+            output: Units(90),
+            choices: 1,
+        };
+        let reserved = self.tenant.reserve(&wanted, now, clock::instant()).unwrap();
         let record = Record {
             reserved_units: reserved.units(),
             input_units: Units(10),
@@ -85,14 +90,15 @@ impl Ground {
         let admission = Admission {
             claim: claim.unwrap(),
             tenant: self.tenant.clone(),
-            tenant_slot: self.tenant.slots().take().unwrap(),
-            pool_slot: self.pool.take().unwrap(),
             reserved,
             charged_before: Units::ZERO,
             record,
         };
         let mut exchange = Exchange::new(admission, self.services.clone(), Wire::default());
-        exchange.start();
+        exchange.start(Granted {
+            tenant: self.tenant.slots().take().unwrap(),
+            pool: self.pool.take().unwrap(),
+        });
         exchange.begin_attempt("127.0.0.1:2", Slots::new(None).take().unwrap());
         exchange
     }

@@ -15,47 +15,71 @@ pub fn open_fds() -> i64 {
         .map_or(0, |n| n.saturating_sub(1))
 }
 
-/// Lets the process open as many descriptors as it is allowed to. Returns how many that is.
+/// Lets the process open as many descriptors as it is allowed to.
 #[allow(
     unsafe_code,
     reason = "the limits of the process are only reached by system calls"
 )]
-pub fn raise_fd_limit() -> u64 {
+pub fn raise_fd_limit() {
+    let Some(limit) = fd_limit() else {
+        return;
+    };
+    let wanted = libc::rlimit {
+        rlim_cur: limit.rlim_max,
+        ..limit
+    };
+    // SAFETY: the call only reads the struct, which outlives it.
+    if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const wanted) } != 0 {
+        log::warn!(
+            "only {} descriptors may be open: {}",
+            limit.rlim_cur,
+            std::io::Error::last_os_error()
+        );
+    }
+}
+
+/// How many descriptors may be open; 0 where the system does not say.
+pub fn max_fds() -> u64 {
+    fd_limit().map_or(0, |limit| limit.rlim_cur)
+}
+
+#[allow(
+    unsafe_code,
+    reason = "the limits of the process are only reached by system calls"
+)]
+fn fd_limit() -> Option<libc::rlimit> {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,
     };
-    // SAFETY: both calls only read or write the struct, which outlives them.
-    unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) != 0 {
-            return 0;
-        }
-        let wanted = libc::rlimit {
-            rlim_cur: limit.rlim_max,
-            ..limit
-        };
-        if libc::setrlimit(libc::RLIMIT_NOFILE, &raw const wanted) == 0 {
-            return wanted.rlim_cur;
-        }
-    }
-    limit.rlim_cur
+    // SAFETY: the call only writes the struct, which outlives it.
+    let read = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    (read == 0).then_some(limit)
 }
 
 /// Measures how late the event loop wakes, from a task of its own on that loop.
 pub struct LoopLag {
     metrics: Arc<Metrics>,
+    /// Told how late it woke, each time.
+    told: Box<dyn FnMut(Duration) + Send + Sync>,
 }
 
 const STEP: Duration = Duration::from_millis(100);
 const STEPS_KEPT: usize = 100;
 
 impl LoopLag {
-    pub fn new(metrics: Arc<Metrics>) -> LoopLag {
-        LoopLag { metrics }
+    pub fn new(
+        metrics: Arc<Metrics>,
+        told: impl FnMut(Duration) + Send + Sync + 'static,
+    ) -> LoopLag {
+        LoopLag {
+            metrics,
+            told: Box::new(told),
+        }
     }
 
     /// Runs for as long as it is polled.
-    pub async fn run(self) {
+    pub async fn run(mut self) {
         let mut last = VecDeque::with_capacity(STEPS_KEPT);
         loop {
             let before = clock::instant();
@@ -70,6 +94,7 @@ impl LoopLag {
             last.push_back(late);
             let worst = last.iter().max().copied().unwrap_or_default();
             self.metrics.table.loop_lag.set(worst.as_secs_f64());
+            (self.told)(late);
         }
     }
 }

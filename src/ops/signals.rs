@@ -25,13 +25,14 @@ pub struct Signals {
     pub logs: Vec<LogFile>,
     /// Called once signals are caught: from then on the process can be told to stop.
     pub ready: Mutex<Option<Ready>>,
-    pub reload: Box<dyn Reloading>,
+    pub reload: Arc<dyn Reloading>,
 }
 
-/// What HUP does.
+/// What HUP does, and whoever else may ask for it.
 #[async_trait]
 pub trait Reloading: Send + Sync {
-    async fn reload(&self);
+    /// Puts the config file in force as it now stands, and logs how that went. The findings, where nothing has changed.
+    async fn reload(&self) -> Result<(), Vec<String>>;
 }
 
 pub type Ready = Box<dyn FnOnce() + Send>;
@@ -131,7 +132,8 @@ impl Signals {
                 _ = caught.term.recv() => return Way::Drain,
                 _ = caught.quit.recv() => return Way::Drain,
                 _ = caught.int.recv() => return Way::AtOnce,
-                _ = caught.hup.recv() => self.reload.reload().await,
+                // what it found is in the log
+                _ = caught.hup.recv() => drop(self.reload.reload().await),
                 _ = caught.usr1.recv() => self.reopen(),
             }
         }

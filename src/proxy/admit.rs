@@ -1,45 +1,32 @@
-//! Admission, in `request_filter`: key, body, model, id, slots, budget, ledger, in this order. Each step may refuse;
-//! what was taken until then finds its way back by itself. After it, an exchange owns everything.
+//! Admission, in `request_filter`: key, rate, body, model, id, budget, place in line, ledger, in this order. Each step may
+//! refuse; what was taken until then finds its way back by itself. After it, an exchange owns everything.
+//!
+//! Here a request is read and understood; `take` takes what it needs, and `open` makes its exchange.
 
 use super::auth;
 use super::bodies::{self, Body, Bounds};
 use super::context::Ctx;
-use super::hub::Hub;
 use super::ids;
+use super::open;
 use super::refuse::Refusal;
-use super::relay::Relay;
-use crate::api::{Call, Code, Edits, ParseError, Request};
+use super::scarce;
+use super::take;
+use crate::api::{Call, Code, ParseError, Request};
 use crate::backend::Pool;
-use crate::budget::{Exhausted, Units};
-use crate::clock::{self, Timestamp};
-use crate::config::{OnError, UsageMode};
-use crate::exchange::{
-    Admission, Claim, Exchange, Record, RequestId, State, Taken, UpstreamEnd, UsageSource,
-};
-use crate::ledger::{Fingerprint, Opened, Opening};
-use crate::slots::{Slot, Slots};
-use crate::tenant::{Reserved, Tenant};
+use crate::ledger::Fingerprint;
+use crate::tenant::Tenant;
 use pingora_proxy::Session;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// A request that was read and understood, and of which nothing was taken yet.
-struct Asking {
-    tenant: Arc<Tenant>,
-    pool: Arc<Pool>,
-    request: Request,
-    body: Body,
-    fingerprint: Fingerprint,
-    client_request_id: Option<String>,
-}
-
-/// What admission has taken so far.
-struct Taking {
-    claim: Claim,
-    tenant_slot: Slot,
-    pool_slot: Slot,
-    reserved: Reserved,
-    now: Timestamp,
+pub struct Asking {
+    pub tenant: Arc<Tenant>,
+    pub pool: Arc<Pool>,
+    pub request: Request,
+    pub body: Body,
+    pub fingerprint: Fingerprint,
+    pub client_request_id: Option<String>,
 }
 
 /// Admits a call, or says why not. Afterwards the context holds the exchange and all that its relay needs.
@@ -48,6 +35,7 @@ pub async fn admit(session: &mut Session, ctx: &mut Ctx, call: Call) -> Result<(
         return Err(draining());
     }
     let tenant = auth::authenticate(ctx, &session.req_header().headers)?;
+    scarce::request_rate(&tenant)?;
     let named = ids::named(session)?;
     if let Some(id) = &named {
         ctx.request_id = id.clone();
@@ -57,8 +45,8 @@ pub async fn admit(session: &mut Session, ctx: &mut Ctx, call: Call) -> Result<(
         return Err(draining());
     }
     let named = ids::adopt(ctx, asking.request.request_id.as_ref(), named)?;
-    let taking = take(ctx, &asking, named).await?;
-    open(ctx, asking, taking).await
+    let taking = take::take(ctx, &asking, named).await?;
+    open::open(ctx, asking, taking).await
 }
 
 async fn read(
@@ -76,6 +64,7 @@ async fn read(
     let body = bodies::read(session, &ctx.hub.bodies, &bounds).await?;
     let request = Request::parse(call, &body.bytes).map_err(unreadable)?;
     let pool = pool_of(ctx, &tenant, &request)?;
+    scarce::shed(&pool, &tenant)?;
     let header = session.req_header();
     let path = header.uri.path();
     let fingerprint = Fingerprint::of(tenant.name(), header.method.as_str(), path, &body.bytes);
@@ -146,180 +135,6 @@ fn trace_name(session: &Session) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-/// Takes the id, the slots and the reservation.
-async fn take(ctx: &Ctx, asking: &Asking, named: bool) -> Result<Taking, Refusal> {
-    let tenant = &asking.tenant;
-    let claim = ctx
-        .hub
-        .registry
-        .claim(tenant.name(), &ctx.request_id, asking.fingerprint)
-        .map_err(|Taken(by)| match by == asking.fingerprint {
-            true => ids::running(),
-            false => ids::mismatch(),
-        })?;
-    if named {
-        refuse_known(&ctx.hub, asking, &ctx.request_id).await?;
-    }
-    let tenant_slot = slot(tenant.slots(), Code::TenantSlotsFull, "this key's tenant")?;
-    let pool_slot = slot(&asking.pool.slots, Code::PoolSlotsFull, "the model's pool")?;
-    // one look at the clock: the account and the ledger book the same hour
-    let now = clock::now();
-    let reserved = tenant
-        .reserve(wanted(asking), now)
-        .map_err(|e| exhausted(&e, wanted(asking)))?;
-    Ok(Taking {
-        claim,
-        tenant_slot,
-        pool_slot,
-        reserved,
-        now,
-    })
-}
-
-fn slot(slots: &Arc<Slots>, code: Code, whose: &str) -> Result<Slot, Refusal> {
-    slots.take().ok_or_else(|| {
-        let max = slots.max().unwrap_or(usize::MAX);
-        let message = format!("all {max} execution slots of {whose} are taken; try again shortly");
-        Refusal::new(code, message).after(slots.expected_wait())
-    })
-}
-
-/// Input estimate and output cap.
-fn wanted(asking: &Asking) -> Units {
-    let rules = &asking.pool.rules;
-    let input = asking.request.input_estimate(rules.bytes_per_unit);
-    let limit = asking.tenant.rules.max_output_units;
-    input.plus(
-        asking
-            .request
-            .output_reserve(limit, rules.default_output_units),
-    )
-}
-
-/// Refuses an id that the ledger knows and that may not run again.
-async fn refuse_known(hub: &Hub, asking: &Asking, id: &RequestId) -> Result<(), Refusal> {
-    match hub.services.ledger.find(asking.tenant.name(), id).await {
-        Ok(Some(known)) => ids::check(&known, asking.fingerprint),
-        Ok(None) => Ok(()),
-        Err(e) => unwritable(hub, &e.to_string()),
-    }
-}
-
-/// The ledger cannot be used: refuse or serve, as configured.
-fn unwritable(hub: &Hub, error: &str) -> Result<(), Refusal> {
-    log::error!("{error}");
-    match hub.rules().config.ledger.on_error {
-        OnError::Serve => Ok(()),
-        OnError::Refuse => Err(Refusal::new(
-            Code::LedgerUnavailable,
-            "requests cannot be accounted for at the moment; try again shortly",
-        )
-        .after(Duration::from_secs(1))),
-    }
-}
-
-/// Writes the entry and hands everything to the exchange.
-async fn open(ctx: &mut Ctx, asking: Asking, taking: Taking) -> Result<(), Refusal> {
-    let mut record = record(ctx, &asking, &taking);
-    let opening = Opening {
-        record: record.clone(),
-        fingerprint: asking.fingerprint,
-    };
-    match ctx.hub.services.ledger.open(opening).await {
-        Ok(Opened::New) => {}
-        Ok(Opened::Reopened(previous)) => reopen(&mut record, *previous),
-        Ok(Opened::Conflict(known)) => {
-            ids::check(&known, asking.fingerprint)?;
-            return Err(ids::running());
-        }
-        Err(e) => unwritable(&ctx.hub, &e.to_string())?,
-    }
-    let charged_before = record.charged_units;
-    let admission = Admission {
-        record,
-        tenant: asking.tenant.clone(),
-        claim: taking.claim,
-        tenant_slot: taking.tenant_slot,
-        pool_slot: taking.pool_slot,
-        reserved: taking.reserved,
-        charged_before,
-    };
-    let mut wire = ctx.take_wire();
-    wire.bytes_in = u64::try_from(asking.body.bytes.len()).unwrap_or(u64::MAX);
-    let mut exchange = Exchange::new(admission, ctx.hub.services.clone(), wire);
-    exchange.start();
-    ctx.exchange = Some(exchange);
-    ctx.relay = Some(Box::new(relay(ctx, asking)));
-    Ok(())
-}
-
-fn relay(ctx: &Ctx, asking: Asking) -> Relay {
-    let Asking {
-        tenant,
-        pool,
-        request,
-        body,
-        ..
-    } = asking;
-    let edits = Edits {
-        model: pool
-            .upstream_model(&request.model)
-            .unwrap_or(&request.model),
-        cap: tenant.rules.max_output_units,
-        cap_member: pool.rules.cap_member,
-        include_usage: pool.rules.stream.usage == UsageMode::Inject,
-    };
-    let bytes = request.upstream_body(&body.bytes, &edits);
-    let body = Body {
-        bytes,
-        share: body.share,
-    };
-    let gaps = ctx.hub.services.metrics.gaps(&pool.rules.name);
-    Relay::new(pool, request, body, gaps)
-}
-
-/// Attempts append and charges add up: the reopened record goes on from where it ended.
-fn reopen(record: &mut Record, previous: Record) {
-    record.attempts = previous.attempts;
-    record.charged_units = previous.charged_units;
-}
-
-fn record(ctx: &Ctx, asking: &Asking, taking: &Taking) -> Record {
-    let rules = &asking.pool.rules;
-    Record {
-        request_id: ctx.request_id.clone(),
-        client_request_id: asking.client_request_id.clone(),
-        upstream_request_id: None,
-        tenant: asking.tenant.name().clone(),
-        api: asking.request.call.api(),
-        model: asking.request.model.clone(),
-        pool: rules.name.clone(),
-        backend: None,
-        node: ctx.hub.node.clone(),
-        state: State::Queued,
-        ended_by: None,
-        upstream_end: UpstreamEnd::None,
-        error: None,
-        admitted_at: taking.now,
-        started_at: None,
-        first_output_at: None,
-        cancel_requested_at: None,
-        client_gone_at: None,
-        upstream_ended_at: None,
-        released_at: None,
-        ended_at: None,
-        reserved_units: taking.reserved.units(),
-        input_units: asking.request.input_estimate(rules.bytes_per_unit),
-        input_cached_units: None,
-        input_cache_write_units: None,
-        generated_units: Units::ZERO,
-        delivered_units: Units::ZERO,
-        charged_units: Units::ZERO,
-        usage_source: UsageSource::Counted,
-        attempts: Vec::new(),
-    }
-}
-
 fn draining() -> Refusal {
     Refusal::new(
         Code::Draining,
@@ -327,21 +142,4 @@ fn draining() -> Refusal {
     )
     .after(Duration::from_secs(1))
     .closing()
-}
-
-fn exhausted(exhausted: &Exhausted, wanted: Units) -> Refusal {
-    let left = exhausted.remaining;
-    let may = format!("the request may cost {wanted} units and the budget has {left} left");
-    match exhausted.until {
-        Some(until) => Refusal::new(
-            Code::BudgetExhausted,
-            format!("{may}; lower the output cap, or wait for the next period"),
-        )
-        .after(until.since(clock::now())),
-        None => Refusal::new(
-            Code::BudgetExhausted,
-            format!("{may}; lower the output cap, or ask for a larger budget"),
-        ),
-    }
-    .for_good()
 }

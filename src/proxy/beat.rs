@@ -4,7 +4,7 @@ use super::Gateway;
 use super::context::Ctx;
 use super::pace::{Due, Pace};
 use super::respond;
-use super::wait::Interrupt;
+use super::wait::{self, Interrupt};
 use super::write::{self, Written};
 use bytes::Bytes;
 use pingora_proxy::{ProxyHttp, Session};
@@ -38,6 +38,35 @@ pub async fn write(
         Written::Torn(stop) => Err(Interrupt::Torn(stop)),
         Written::Slow => Err(Interrupt::Due(Due::Write)),
         Written::Gone => Err(Interrupt::ClientGone),
+    }
+}
+
+/// Waits for a step before the answer, unless the client leaves, somebody asks to stop, or a time-out is over. Heartbeats
+/// that are due go out meanwhile.
+pub async fn through<F: Future>(
+    step: F,
+    gateway: &Gateway,
+    session: &mut Session,
+    ctx: &mut Ctx,
+    pace: &mut Pace,
+) -> Result<F::Output, Interrupt> {
+    let Some(live) = ctx.exchange.as_ref().map(|e| e.live().clone()) else {
+        return Ok(step.await);
+    };
+    let mut step = std::pin::pin!(step);
+    loop {
+        match wait::until(step.as_mut(), session, &live, pace).await {
+            Ok(output) => return Ok(output),
+            Err(Interrupt::Due(Due::Heartbeat)) => write(gateway, session, ctx, pace).await?,
+            Err(interrupt) => {
+                if interrupt == Interrupt::ClientGone
+                    && let Some(exchange) = &mut ctx.exchange
+                {
+                    exchange.client_gone();
+                }
+                return Err(interrupt);
+            }
+        }
     }
 }
 

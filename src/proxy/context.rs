@@ -5,7 +5,7 @@ use super::relay::Relay;
 use crate::access_log::Wire;
 use crate::api::Call;
 use crate::backend::{Member, NoPick};
-use crate::exchange::{Ending, Exchange, RequestId};
+use crate::exchange::{Ending, Exchange, Place, RequestId};
 use crate::ops::InFlight;
 use crate::tenant::{Tenant, TenantName};
 use std::sync::Arc;
@@ -22,6 +22,8 @@ pub struct Ctx {
     pub code: Option<&'static str>,
     /// The owner, once the request is admitted.
     pub exchange: Option<Exchange>,
+    /// Its place in line, until its turn has come.
+    pub place: Option<Place>,
     pub relay: Option<Box<Relay>>,
     /// The backend that `upstream_peer` chose last, or why it chose none.
     pub member: Option<Arc<Member>>,
@@ -41,6 +43,7 @@ impl Ctx {
             call: None,
             code: None,
             exchange: None,
+            place: None,
             relay: None,
             member: None,
             no_pick: None,

@@ -2,6 +2,7 @@
 
 use super::pace::Due;
 use super::refuse::Refusal;
+use super::wait::Interrupt;
 use crate::api::{Call, Code};
 use crate::exchange::{EndedBy, Ending, Outcome, State, Stop, UpstreamEnd};
 use std::time::Duration;
@@ -155,6 +156,15 @@ impl Fate {
         fate
     }
 
+    /// No slot came free for as long as a request may wait for one.
+    pub fn queue_timeout(retry_after: Duration) -> Fate {
+        let why = "no execution slot of the model's pool came free in time; try again later";
+        let mut fate = Fate::new(Ending::queue_timeout(), UpstreamEnd::None, Outcome::Timeout);
+        fate.untried = true;
+        fate.fault = Some(Refusal::new(Code::QueueTimeout, why).after(retry_after));
+        fate
+    }
+
     pub fn timed_out(which: &str) -> Fate {
         Fate::new(
             Ending::timed_out(which),
@@ -222,5 +232,16 @@ impl Fate {
             )
         );
         !left && !self.torn
+    }
+}
+
+impl From<Interrupt> for Fate {
+    fn from(interrupt: Interrupt) -> Fate {
+        match interrupt {
+            Interrupt::Stopped(stop) => Fate::stopped(stop),
+            Interrupt::Torn(stop) => Fate::stopped(stop).tearing(),
+            Interrupt::ClientGone => Fate::client_gone(),
+            Interrupt::Due(due) => Fate::overdue(due),
+        }
     }
 }

@@ -29,6 +29,7 @@ pub struct Pace {
     idle: Option<Duration>,
     reading: bool,
     write_timeout: Duration,
+    total: Option<Duration>,
     total_at: Option<Instant>,
     close_at: Option<Instant>,
     /// When the upstream last sent a byte.
@@ -39,8 +40,8 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Starts when the request is sent on its way. Time-outs of zero are none. With `early` heartbeats are written before
-    /// the upstream has answered.
+    /// Starts when the request is admitted. Time-outs of zero are none. With `early` heartbeats are written before the
+    /// upstream has answered.
     pub fn new(rules: &config::Pool, early: bool) -> Pace {
         let some = |d: Duration| (!d.is_zero()).then_some(d);
         let now = clock::instant();
@@ -50,7 +51,8 @@ impl Pace {
             idle: some(rules.timeouts.idle),
             reading: false,
             write_timeout: rules.stream.write_timeout,
-            total_at: some(rules.timeouts.total).map(|d| now + d),
+            total: some(rules.timeouts.total),
+            total_at: None,
             close_at: None,
             heard_at: now,
             sent_at: now,
@@ -58,6 +60,12 @@ impl Pace {
         };
         pace.reset();
         pace
+    }
+
+    /// The request's turn has come: the time for its whole answer begins.
+    pub fn request_starts(&mut self) {
+        self.total_at = self.total.map(|d| clock::instant() + d);
+        self.reset();
     }
 
     /// The upstream sent something.

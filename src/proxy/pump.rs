@@ -10,6 +10,7 @@ use super::edge;
 use super::fate::Fate;
 use super::finish;
 use super::pace::{Due, Pace};
+use super::queued;
 use super::upstream::Upstream;
 use super::wait::{self, Turn};
 use super::write::{self, Written};
@@ -33,13 +34,16 @@ pub async fn run(gateway: &Gateway, session: &mut Session, ctx: &mut Ctx) {
     Box::pin(finish::conclude(session, ctx, fate)).await;
 }
 
-/// Tries upstreams until one's answer was relayed to its end, or no other may be tried.
+/// Waits for the request's turn, then tries upstreams until one's answer was relayed to its end, or no other may be tried.
 async fn relay_all(
     gateway: &Gateway,
     session: &mut Session,
     ctx: &mut Ctx,
     pace: &mut Pace,
 ) -> Fate {
+    if let Err(fate) = Box::pin(queued::start(gateway, session, ctx, pace)).await {
+        return fate;
+    }
     let mut tries = Tries::default();
     loop {
         let upstream =

@@ -4,6 +4,7 @@
 use super::bodies;
 use super::connection::Connection;
 use super::context::Ctx;
+use super::rates;
 use crate::api::{Code, Fault, errors};
 use crate::exchange::Api;
 use bytes::Bytes;
@@ -149,6 +150,7 @@ pub async fn answer(
     body: Bytes,
 ) -> Result<()> {
     header.insert_header("X-Request-Id", ctx.request_id.as_str())?;
+    rates::tell(ctx, &mut header)?;
     ctx.answered(header.status.as_u16());
     // a HEAD is answered with the head of what a GET would get (RFC 9110, section 9.3.2)
     let empty = body.is_empty() || session.req_header().method == http::Method::HEAD;

@@ -5,6 +5,7 @@ use super::context::Ctx;
 use super::decode::Decoder;
 use super::fate::Fate;
 use super::headers;
+use super::rates;
 use super::write;
 use crate::api::{Answer, AnswerOptions, Call, Shape, native};
 use crate::config::UsageMode;
@@ -89,6 +90,7 @@ fn early(session: &Session, ctx: &Ctx) -> Result<Box<ResponseHeader>, Box<Error>
     let mut header = ResponseHeader::build(200, Some(8))?;
     header.insert_header("Content-Type", "text/event-stream")?;
     header.insert_header("X-Request-Id", ctx.request_id.as_str())?;
+    rates::tell(ctx, &mut header)?;
     streaming(&mut header)?;
     frame(session, &mut header)?;
     Ok(Box::new(header))
@@ -173,6 +175,7 @@ fn shape(header: &ResponseHeader) -> Shape {
 pub fn filter(session: &Session, ctx: &Ctx, header: &mut ResponseHeader) -> Result<(), Box<Error>> {
     headers::strip_hop_by_hop(header)?;
     header.insert_header("X-Request-Id", ctx.request_id.as_str())?;
+    rates::tell(ctx, header)?;
     let Some(relay) = &ctx.relay else {
         return Ok(());
     };

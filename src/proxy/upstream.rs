@@ -5,7 +5,7 @@ use super::Gateway;
 use super::beat;
 use super::context::Ctx;
 use super::fate::Fate;
-use super::pace::{Due, Pace, within};
+use super::pace::{Pace, within};
 use super::readable;
 use super::wait::{self, Interrupt};
 use crate::backend::NoPick;
@@ -17,7 +17,6 @@ use pingora_core::protocols::http::client::HttpSession;
 use pingora_core::upstreams::peer::HttpPeer;
 use pingora_http::RequestHeader;
 use pingora_proxy::{ProxyHttp, Session};
-use std::future::Future;
 use std::time::Duration;
 
 /// How long an answer is looked for on a connection that took no more of the request.
@@ -95,12 +94,7 @@ impl Failure {
 
 impl From<Interrupt> for Failure {
     fn from(interrupt: Interrupt) -> Failure {
-        Failure::last(match interrupt {
-            Interrupt::Stopped(stop) => Fate::stopped(stop),
-            Interrupt::Torn(stop) => Fate::stopped(stop).tearing(),
-            Interrupt::ClientGone => Fate::client_gone(),
-            Interrupt::Due(due) => Fate::overdue(due),
-        })
+        Failure::last(interrupt.into())
     }
 }
 
@@ -120,7 +114,7 @@ pub async fn connect(
     let begun = clock::instant();
     let connecting = Box::pin(gateway.connector.get_http_session(&*peer));
     let limit = rules(ctx).map_or(Duration::ZERO, |r| r.timeouts.connect);
-    let connected = race(within(limit, connecting), gateway, session, ctx, pace).await?;
+    let connected = beat::through(within(limit, connecting), gateway, session, ctx, pace).await?;
     match connected {
         Some(Ok((http, reused))) => {
             if !reused {
@@ -225,7 +219,7 @@ pub async fn send(
         }
     };
     let writing = Box::pin(within(limit, writing));
-    match race(writing, gateway, session, ctx, pace).await? {
+    match beat::through(writing, gateway, session, ctx, pace).await? {
         Some(Some(Ok(()))) => return Ok(false),
         Some(Some(Err(e))) => {
             log::debug!("{}: the request could not be written: {e}", ctx.request_id);
@@ -236,7 +230,7 @@ pub async fn send(
     }
     // an upstream that says no before it has read the body may close behind its answer, or read no more
     let early = Box::pin(within(EARLY_ANSWER, read_head(&mut upstream.http)));
-    match race(early, gateway, session, ctx, pace).await? {
+    match beat::through(early, gateway, session, ctx, pace).await? {
         Some(Ok(())) => {
             upstream.reusable = false;
             note_answered(ctx);
@@ -268,7 +262,7 @@ pub async fn head(
 ) -> Tried<Upstream> {
     let limit = rules(ctx).map_or(Duration::ZERO, |r| r.timeouts.first_byte);
     let reading = Box::pin(within(limit, read_head(&mut upstream.http)));
-    let read = race(reading, gateway, session, ctx, pace).await;
+    let read = beat::through(reading, gateway, session, ctx, pace).await;
     match read {
         Ok(Some(Ok(()))) => {
             note_answered(ctx);
@@ -291,7 +285,7 @@ pub async fn head(
         Ok(None) => Err(Failure::sent(Fate::timed_out("first_byte"))),
         Err(failure) => {
             upstream.abort().await;
-            Err(failure)
+            Err(failure.into())
         }
     }
 }
@@ -305,36 +299,6 @@ async fn read_head(http: &mut HttpSession<()>) -> pingora_core::Result<()> {
             .is_none_or(|h| !h.status.is_informational())
         {
             return Ok(());
-        }
-    }
-}
-
-/// Waits for a step, unless the client leaves or somebody asks to stop. Early heartbeats go out meanwhile.
-async fn race<F: Future>(
-    future: F,
-    gateway: &Gateway,
-    session: &mut Session,
-    ctx: &mut Ctx,
-    pace: &mut Pace,
-) -> Tried<F::Output> {
-    let Some(live) = ctx.exchange.as_ref().map(|e| e.live().clone()) else {
-        return Ok(future.await);
-    };
-    let mut future = std::pin::pin!(future);
-    loop {
-        match wait::until(future.as_mut(), session, &live, pace).await {
-            Ok(output) => return Ok(output),
-            Err(Interrupt::Due(Due::Heartbeat)) => {
-                beat::write(gateway, session, ctx, pace).await?;
-            }
-            Err(interrupt) => {
-                if interrupt == Interrupt::ClientGone
-                    && let Some(exchange) = &mut ctx.exchange
-                {
-                    exchange.client_gone();
-                }
-                return Err(interrupt.into());
-            }
         }
     }
 }

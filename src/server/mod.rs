@@ -3,6 +3,7 @@
 
 mod accounts;
 mod housekeeping;
+mod load;
 mod reload;
 
 use crate::access_log::AccessLog;
@@ -13,13 +14,14 @@ use crate::exchange::Services;
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
 use crate::ops::{
-    DataDir, Listening, LogFile, LoopLag, Ready, Signals, Socket, install_error_log,
+    DataDir, Listening, LogFile, LoopLag, Ready, Reloading, Signals, Socket, install_error_log,
     raise_fd_limit, running,
 };
 use crate::proxy::{Entry, Gateway, Hub, Rules};
 use crate::tenant::{Directory, Holdings};
 use accounts::Accounts;
 use housekeeping::Housekeeping;
+use load::Load;
 use pingora_core::apps::{HttpServerOptions, http_app::HttpServer};
 use pingora_core::server::configuration::ServerConf;
 use pingora_core::server::{RunArgs, Server};
@@ -63,7 +65,8 @@ pub fn run(config: Config, ready: Ready) -> Result<(), String> {
         log::info!("{serving}");
         ready();
     });
-    let server = assemble(&config, &hub, sockets, &closed);
+    let reload = Arc::new(reload::Reload::new(hub.clone()));
+    let server = assemble(&config, &hub, sockets, &closed, reload.clone());
     server.run(RunArgs {
         shutdown_signal: Box::new(Signals {
             drain: hub.drain.clone(),
@@ -72,7 +75,7 @@ pub fn run(config: Config, ready: Ready) -> Result<(), String> {
             closed,
             logs: vec![error_log, access_file],
             ready: Mutex::new(Some(ready)),
-            reload: Box::new(reload::Reload::new(hub.clone())),
+            reload,
         }),
     });
     finish(&hub);
@@ -155,7 +158,7 @@ async fn rules(
     before: Option<&Rules>,
 ) -> Rules {
     let tenants = Arc::new(Directory::new(&config.tenants, holdings));
-    let pools = Pools::start(&config.pools, before.map(|b| &b.pools)).await;
+    let pools = Pools::start(&config, before.map(|b| &b.pools), metrics).await;
     for pool in pools.all() {
         metrics.add_pool(&pool.rules.name);
     }
@@ -193,10 +196,12 @@ fn assemble(
     hub: &Arc<Hub>,
     sockets: Sockets,
     closed: &watch::Sender<bool>,
+    reload: Arc<dyn Reloading>,
 ) -> Server {
     let mut server = Server::new_with_opt_and_conf(None, server_conf(config));
     server.bootstrap();
-    let lag = LoopLag::new(hub.services.metrics.clone());
+    let mut load = Load::new(hub.clone());
+    let lag = LoopLag::new(hub.services.metrics.clone(), move |late| load.note(late));
     let mut public = Listening::new("public", None, Some(closed.subscribe())).measure(lag);
     for (socket, h2c) in sockets.public {
         public.serve(entry(&server, hub, h2c), socket);
@@ -205,7 +210,10 @@ fn assemble(
     if let Some(socket) = sockets.admin {
         // the admin listener stays open until the end: it tells that the process is draining
         let mut admin = Listening::new("admin", Some(1), None);
-        admin.serve(HttpServer::new_app(AdminApp::new(hub.clone())), socket);
+        admin.serve(
+            HttpServer::new_app(AdminApp::new(hub.clone(), reload)),
+            socket,
+        );
         server.add_service(admin);
     }
     let mut housekeeping = background_service("housekeeping", Housekeeping::new(hub.clone()));

@@ -7,30 +7,39 @@ use crate::proxy::Hub;
 use async_trait::async_trait;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use tokio::sync::Mutex;
 
 /// Reloads the file that the gateway was started with.
 pub struct Reload {
     hub: Arc<Hub>,
+    turn: Mutex<()>,
 }
 
 impl Reload {
     pub fn new(hub: Arc<Hub>) -> Reload {
-        Reload { hub }
+        Reload {
+            hub,
+            turn: Mutex::new(()),
+        }
     }
 }
 
 #[async_trait]
 impl Reloading for Reload {
-    async fn reload(&self) {
-        match reload(&self.hub).await {
-            Ok(()) => log::info!("the config was reloaded"),
-            Err(findings) => {
-                log::error!("the config was not reloaded, the old one stays in force:");
-                for line in findings.lines() {
-                    log::error!("{line}");
-                }
-            }
+    async fn reload(&self) -> Result<(), Vec<String>> {
+        // one at a time: the later file must be the one that stays
+        let _turn = self.turn.lock().await;
+        let reloaded = reload(&self.hub).await;
+        let Err(findings) = reloaded else {
+            log::info!("the config was reloaded");
+            return Ok(());
+        };
+        log::error!("the config was not reloaded, the old one stays in force:");
+        let findings: Vec<String> = findings.lines().map(|line| line.to_string()).collect();
+        for line in &findings {
+            log::error!("{line}");
         }
+        Err(findings)
     }
 }
 

@@ -1,7 +1,7 @@
 //! From a key to its tenant. Keys are known by their SHA-256 alone: the look-up's time says nothing of a key.
 
-use super::TenantName;
 use super::holdings::{Holding, Holdings};
+use super::{Rate, TenantName};
 use crate::budget::Account;
 use crate::clock;
 use crate::config::{self, KeyHash, ModelSet};
@@ -24,6 +24,16 @@ impl Tenant {
 
     pub fn slots(&self) -> &Arc<Slots> {
         &self.holding.slots
+    }
+
+    /// Requests per minute.
+    pub fn request_rate(&self) -> &Rate {
+        &self.holding.requests
+    }
+
+    /// Units per minute.
+    pub fn unit_rate(&self) -> &Rate {
+        &self.holding.units
     }
 
     pub fn account(&self) -> MutexGuard<'_, Account> {

@@ -1,9 +1,9 @@
-//! What tenants hold while the process lives: their slots and their accounts. It outlives every configuration, so that a
+//! What tenants hold while the process lives: their slots, rates and accounts. It outlives every configuration, so that a
 //! reload changes rules and bounds and nothing that was counted.
 
-use super::TenantName;
+use super::{Rate, TenantName};
 use crate::budget::{Account, Change, Hour};
-use crate::clock::Timestamp;
+use crate::clock::{self, Timestamp};
 use crate::config;
 use crate::slots::Slots;
 use std::collections::HashMap;
@@ -14,6 +14,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct Holding {
     /// Execution slots over all pools.
     pub slots: Arc<Slots>,
+    /// Requests per minute.
+    pub requests: Rate,
+    /// Units per minute.
+    pub units: Rate,
     account: Mutex<Account>,
 }
 
@@ -34,6 +38,10 @@ impl Holdings {
     pub fn of(&self, rules: &config::Tenant, now: Timestamp) -> Arc<Holding> {
         let holding = self.named(&rules.name, now);
         holding.slots.set_max(rules.max_streams);
+        let at = clock::instant();
+        holding.requests.set_limit(rules.requests_per_minute, at);
+        let units = rules.units_per_minute.map(|u| u.0);
+        holding.units.set_limit(units, at);
         holding.account().set_limit(rules.budget, now);
         holding
     }
@@ -46,8 +54,11 @@ impl Holdings {
     fn named(&self, name: &TenantName, now: Timestamp) -> Arc<Holding> {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = || {
+            let at = clock::instant();
             Arc::new(Holding {
                 slots: Slots::new(None),
+                requests: Rate::new(None, at),
+                units: Rate::new(None, at),
                 account: Mutex::new(Account::new(None, now)),
             })
         };
@@ -59,7 +70,6 @@ impl Holdings {
 mod tests {
     use super::*;
     use crate::budget::Units;
-    use crate::clock;
     use crate::config::{Budget, Period};
 
     #[test]

@@ -10,4 +10,4 @@ pub use directory::{Directory, Tenant};
 pub use holdings::Holdings;
 pub use name::TenantName;
 pub use rates::{Rate, RateState, Short, Taken};
-pub use reserved::Reserved;
+pub use reserved::{NotReserved, Reserved, Wanted};

@@ -60,6 +60,8 @@ pub struct FairQueue<W> {
     turns: BTreeSet<Turn>,
     /// The virtual time: where what was served last started.
     now: Tag,
+    /// Where what was served would all be over.
+    latest: Tag,
     len: usize,
     tickets: u64,
     /// How many flows there may be before those that owe nothing are looked for and forgotten.
@@ -72,6 +74,7 @@ impl<W> Default for FairQueue<W> {
             flows: HashMap::new(),
             turns: BTreeSet::new(),
             now: Tag::default(),
+            latest: Tag::default(),
             len: 0,
             tickets: 0,
             flows_max: FLOWS_MIN,
@@ -113,17 +116,13 @@ impl<W> FairQueue<W> {
         })
     }
 
-    /// A turn without waiting, where slots are free and none of the tenant waits.
-    pub fn pass(&mut self, ask: &Ask<'_>) {
-        let now = self.now;
-        let start = self.change(ask.tenant, |flow, _| {
-            let start = flow.tag.max(now);
-            flow.weight = ask.weight;
-            flow.tag = start.after(Cost::of(ask.cost), ask.weight);
-            start
-        });
-        self.now = start;
-        self.forget();
+    /// A slot is free and nobody can use it but a newcomer: what was scarce is not any more, and nobody owes or is owed
+    /// for what went before.
+    pub fn rest(&mut self) {
+        if !self.flows.is_empty() {
+            self.now = self.latest;
+            self.forget();
+        }
     }
 
     /// Whose turn it is now that a slot of the pool is free: the first of those for which `take` finds a slot of their
@@ -150,16 +149,17 @@ impl<W> FairQueue<W> {
     }
 
     fn serve<S>(&mut self, tenant: &TenantName, taken: S, now: Instant) -> Option<Next<W, S>> {
-        let (start, served) = self.change(tenant, |flow, virtual_now| {
+        let (start, end, served) = self.change(tenant, |flow, virtual_now| {
             let served = flow.waiting.pop_front();
             let start = flow.tag.max(virtual_now);
             if let Some(served) = &served {
                 flow.tag = start.after(served.cost, flow.weight);
             }
             let waited = served.as_ref().map(|s| flow.waited(s.since, now));
-            (start, served.zip(waited))
+            (start, flow.tag, served.zip(waited))
         });
         self.now = start;
+        self.latest = self.latest.max(end);
         let (served, waited_for_pool) = served?;
         self.len -= 1;
         self.forget();

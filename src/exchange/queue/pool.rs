@@ -97,7 +97,7 @@ impl PoolQueue {
             let mut line = self.lock();
             // who waits already goes first, also to a slot whose return is not told yet
             self.take_turns(&mut line, now, &mut turns);
-            match self.take_at_once(&mut line, tenant, cost, now) {
+            match self.take_at_once(&mut line, tenant, now) {
                 Some(granted) => Ok(Place::granted_at_once(granted)),
                 None => self.line_up(&mut line, (tenant, cost), now, &mut turns),
             }
@@ -107,16 +107,10 @@ impl PoolQueue {
     }
 
     /// Slots without waiting, where there are some and none of the tenant waits.
-    fn take_at_once(
-        &self,
-        line: &mut Line,
-        tenant: &Tenant,
-        cost: Units,
-        now: Instant,
-    ) -> Option<Granted> {
-        let first = line.fair.len_of(tenant.name()) == 0;
+    fn take_at_once(&self, line: &mut Line, tenant: &Tenant, now: Instant) -> Option<Granted> {
+        let first = line.fair.is_empty() || line.fair.len_of(tenant.name()) == 0;
         let granted = first.then(|| self.take(tenant.slots())).flatten()?;
-        line.fair.pass(&ask(tenant, cost, Pace::default()));
+        line.fair.rest();
         line.waits.note(Duration::ZERO, now);
         self.wait.observe(0.0);
         Some(granted)

@@ -6,6 +6,7 @@ use super::pool::PoolQueue;
 use super::tests::{MS, Pool, RULES};
 use crate::budget::Units;
 use crate::config;
+use crate::exchange::simulation::Random;
 use crate::tenant::Tenant;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,14 +16,6 @@ use tokio::task::{JoinSet, yield_now};
 const REQUESTS: usize = 6000;
 const TENANT_SLOTS: [usize; 3] = [2, 3, 1000];
 const POOL_SLOTS: usize = 4;
-
-/// A number that looks random, by a seed (splitmix64).
-fn mixed(seed: usize) -> u64 {
-    let mut z = (seed as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
 
 /// How many run at once, of each tenant and of each pool.
 #[derive(Default)]
@@ -63,7 +56,7 @@ struct Ground {
 
 impl Ground {
     async fn request(&self, seed: usize) {
-        let dice = mixed(seed);
+        let dice = Random::new(seed as u64).next();
         let (tenant, pool) = (seed % 3, seed / 3 % 2);
         let cost = Units(dice >> 16 & 0xfff);
         let Ok(mut place) = self.queues[pool].enter(&self.tenants[tenant], cost) else {

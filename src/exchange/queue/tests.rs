@@ -68,18 +68,6 @@ impl Row {
         self.try_enter(tenant, cost, None).unwrap()
     }
 
-    fn pass(&mut self, tenant: &'static str, cost: u64) {
-        let name = TenantName::new(tenant);
-        let ask = Ask {
-            tenant: &name,
-            weight: self.weights.get(tenant).copied().unwrap_or(1),
-            cost: Units(cost),
-            max_queued: None,
-            pace: self.pace,
-        };
-        self.fair.pass(&ask);
-    }
-
     fn next(&mut self) -> Option<&'static str> {
         let full = &self.full;
         self.fair
@@ -171,17 +159,30 @@ fn one_that_comes_after_a_rest_is_owed_nothing() {
 }
 
 #[test]
-fn one_that_passed_alone_for_long_owes_nothing() {
+fn a_free_slot_that_nobody_waits_for_ends_what_is_owed() {
     let mut row = Row::new();
-    for _ in 0..1000 {
-        row.pass("a", 100);
-    }
+    row.enter("a", 100_000);
+    row.next();
+    row.fair.rest();
     for _ in 0..10 {
         row.enter("a", 100);
         row.enter("b", 100);
     }
     let order = row.turns(10);
     assert!(order.matches('b').count().abs_diff(5) <= 1, "{order}");
+}
+
+#[test]
+fn a_debt_lasts_while_others_wait() {
+    let mut row = Row::new();
+    row.enter("a", 1000);
+    row.enter("b", 100);
+    row.next();
+    row.enter("a", 100);
+    for _ in 0..20 {
+        row.enter("b", 100);
+    }
+    assert_eq!(row.turns(20).find('a'), Some(10));
 }
 
 #[test]
@@ -297,8 +298,9 @@ fn tenants_that_owe_nothing_are_forgotten() {
             max_queued: None,
             pace: Pace::default(),
         };
-        row.fair.pass(&ask);
-        row.pass("a", 10_000);
+        row.fair.enter(&ask, &row.rules, row.now, "t").unwrap();
+        row.enter("a", 10_000);
+        assert_eq!(row.turns(2).len(), 2);
     }
     let kept = row.fair.tenants_known();
     assert!(kept <= 1000, "{kept} are remembered");

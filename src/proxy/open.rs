@@ -1,0 +1,126 @@
+//! The end of admission: the entry in the ledger, and the exchange that owns the request from then on.
+
+use super::admit::Asking;
+use super::bodies::Body;
+use super::context::Ctx;
+use super::ids;
+use super::refuse::Refusal;
+use super::relay::Relay;
+use super::take::{self, Taking, unwritable};
+use crate::api::Edits;
+use crate::budget::Units;
+use crate::config::UsageMode;
+use crate::exchange::{Admission, Exchange, Record, State, UpstreamEnd, UsageSource};
+use crate::ledger::{Opened, Opening};
+
+/// Writes the entry and hands everything to the exchange.
+pub async fn open(ctx: &mut Ctx, asking: Asking, taking: Taking) -> Result<(), Refusal> {
+    let mut record = record(ctx, &asking, &taking);
+    let opening = Opening {
+        record: record.clone(),
+        fingerprint: asking.fingerprint,
+    };
+    match ctx.hub.services.ledger.open(opening).await {
+        Ok(Opened::New) => {}
+        Ok(Opened::Reopened(previous)) => reopen(&mut record, *previous),
+        Ok(Opened::Conflict(known)) => {
+            ids::check(&known, asking.fingerprint)?;
+            return Err(ids::running());
+        }
+        Err(e) => unwritable(&ctx.hub, &e.to_string())?,
+    }
+    let charged_before = record.charged_units;
+    let cap = cap(&asking, &taking);
+    let admission = Admission {
+        record,
+        tenant: asking.tenant.clone(),
+        claim: taking.claim,
+        reserved: taking.reserved,
+        charged_before,
+    };
+    let mut wire = ctx.take_wire();
+    wire.bytes_in = u64::try_from(asking.body.bytes.len()).unwrap_or(u64::MAX);
+    let exchange = Exchange::new(admission, ctx.hub.services.clone(), wire);
+    ctx.exchange = Some(exchange);
+    ctx.place = Some(taking.place);
+    ctx.relay = Some(Box::new(relay(ctx, asking, cap)));
+    Ok(())
+}
+
+/// The output that each choice may have at most: the tenant's cap, and less where its budget gave less.
+fn cap(asking: &Asking, taking: &Taking) -> Option<Units> {
+    let wanted = take::wanted(asking);
+    let given = taking.reserved.cap();
+    let clamped = given.0 < wanted.output.0 / wanted.choices.max(1);
+    if clamped {
+        Some(given)
+    } else {
+        asking.tenant.rules.max_output_units
+    }
+}
+
+fn relay(ctx: &Ctx, asking: Asking, cap: Option<Units>) -> Relay {
+    let Asking {
+        pool,
+        request,
+        body,
+        ..
+    } = asking;
+    let edits = Edits {
+        model: pool
+            .upstream_model(&request.model)
+            .unwrap_or(&request.model),
+        cap,
+        cap_member: pool.rules.cap_member,
+        include_usage: pool.rules.stream.usage == UsageMode::Inject,
+    };
+    let bytes = request.upstream_body(&body.bytes, &edits);
+    let body = Body {
+        bytes,
+        share: body.share,
+    };
+    let gaps = ctx.hub.services.metrics.gaps(&pool.rules.name);
+    Relay::new(pool, request, body, gaps)
+}
+
+/// Attempts append and charges add up: the reopened record goes on from where it ended.
+fn reopen(record: &mut Record, previous: Record) {
+    record.attempts = previous.attempts;
+    record.charged_units = previous.charged_units;
+}
+
+fn record(ctx: &Ctx, asking: &Asking, taking: &Taking) -> Record {
+    let rules = &asking.pool.rules;
+    Record {
+        request_id: ctx.request_id.clone(),
+        client_request_id: asking.client_request_id.clone(),
+        upstream_request_id: None,
+        tenant: asking.tenant.name().clone(),
+        api: asking.request.call.api(),
+        model: asking.request.model.clone(),
+        pool: rules.name.clone(),
+        backend: None,
+        node: ctx.hub.node.clone(),
+        state: State::Queued,
+        ended_by: None,
+        upstream_end: UpstreamEnd::None,
+        error: None,
+        admitted_at: taking.now,
+        started_at: None,
+        first_output_at: None,
+        cancel_requested_at: None,
+        client_gone_at: None,
+        upstream_ended_at: None,
+        released_at: None,
+        ended_at: None,
+        reserved_units: taking.reserved.units(),
+        input_units: asking.request.input_estimate(rules.bytes_per_unit),
+        input_cached_units: None,
+        input_cache_write_units: None,
+        generated_units: Units::ZERO,
+        delivered_units: Units::ZERO,
+        charged_units: Units::ZERO,
+        usage_source: UsageSource::Counted,
+        attempts: Vec::new(),
+    }
+}

@@ -1,0 +1,90 @@
+//! What a request needs to run, taken one after the other: its id, its units, its slots or a place in line for them.
+
+use super::admit::Asking;
+use super::context::Ctx;
+use super::hub::Hub;
+use super::ids;
+use super::refuse::Refusal;
+use super::scarce;
+use crate::api::Code;
+use crate::clock::{self, Timestamp};
+use crate::config::OnError;
+use crate::exchange::{Claim, Place, RequestId, Taken};
+use crate::tenant::{Reserved, Wanted};
+use std::time::Duration;
+
+/// What admission has taken. Dropped, it all finds its way back.
+pub struct Taking {
+    pub claim: Claim,
+    pub reserved: Reserved,
+    pub place: Place,
+    pub now: Timestamp,
+}
+
+/// Takes the id, the reservation, and the slots or a place in line. Units come first: who has none takes no turn.
+pub async fn take(ctx: &Ctx, asking: &Asking, named: bool) -> Result<Taking, Refusal> {
+    let tenant = &asking.tenant;
+    let claim = ctx
+        .hub
+        .registry
+        .claim(tenant.name(), &ctx.request_id, asking.fingerprint)
+        .map_err(|Taken(by)| match by == asking.fingerprint {
+            true => ids::running(),
+            false => ids::mismatch(),
+        })?;
+    if named {
+        refuse_known(&ctx.hub, asking, &ctx.request_id).await?;
+    }
+    let wanted = wanted(asking);
+    // one look at the clock: the account and the ledger book the same hour
+    let now = clock::now();
+    let reserved = tenant
+        .reserve(&wanted, now, clock::instant())
+        .map_err(|e| scarce::units(&e, &wanted, now))?;
+    let place = asking
+        .pool
+        .queue
+        .enter(tenant, reserved.units())
+        .map_err(|refused| scarce::slots(&refused, &asking.pool, tenant))?;
+    Ok(Taking {
+        claim,
+        reserved,
+        place,
+        now,
+    })
+}
+
+/// Input estimate and output cap.
+pub fn wanted(asking: &Asking) -> Wanted {
+    let rules = &asking.pool.rules;
+    let limit = asking.tenant.rules.max_output_units;
+    Wanted {
+        input: asking.request.input_estimate(rules.bytes_per_unit),
+        output: asking
+            .request
+            .output_reserve(limit, rules.default_output_units),
+        choices: asking.request.choices,
+    }
+}
+
+/// Refuses an id that the ledger knows and that may not run again.
+async fn refuse_known(hub: &Hub, asking: &Asking, id: &RequestId) -> Result<(), Refusal> {
+    match hub.services.ledger.find(asking.tenant.name(), id).await {
+        Ok(Some(known)) => ids::check(&known, asking.fingerprint),
+        Ok(None) => Ok(()),
+        Err(e) => unwritable(hub, &e.to_string()),
+    }
+}
+
+/// The ledger cannot be used: refuse or serve, as configured.
+pub fn unwritable(hub: &Hub, error: &str) -> Result<(), Refusal> {
+    log::error!("{error}");
+    match hub.rules().config.ledger.on_error {
+        OnError::Serve => Ok(()),
+        OnError::Refuse => Err(Refusal::new(
+            Code::LedgerUnavailable,
+            "requests cannot be accounted for at the moment; try again shortly",
+        )
+        .after(Duration::from_secs(1))),
+    }
+}
