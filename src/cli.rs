@@ -1,6 +1,7 @@
 //! The command line: what is asked, and the exit code of it. 0 clean, 1 failed, 64 bad config or usage.
 
 use crate::config::{self, Config, Findings};
+use crate::ops::HangUp;
 use crate::{demo, keys, ledger, server, sim};
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -14,7 +15,8 @@ const USAGE: &str = "\
 usage: streamgate [-c FILE]                 run in the foreground
        streamgate [-c FILE] -t              test the config: print every finding
        streamgate [-c FILE] -T              print the effective config, secrets redacted
-       streamgate [-c FILE] -s quit|stop    signal the running process: drain, or stop at once
+       streamgate [-c FILE] -s reload|quit|stop
+                                            signal the running process: take the config file anew, drain, or stop at once
        streamgate demo                      two simulated engines and a gateway on loopback
        streamgate sim [FLAGS]               the engine simulator; sim --help lists its flags
        streamgate key new --tenant NAME     make an API key
@@ -127,7 +129,7 @@ fn test(config: Config) -> u8 {
 }
 
 fn start(config: Config) -> u8 {
-    report(server::run(config, Box::new(|| {})))
+    report(server::run(config, HangUp::Reload, Box::new(|| {})))
 }
 
 /// A failure is one line on standard error.
@@ -157,11 +159,12 @@ fn simulate(args: &[String]) -> u8 {
 /// Sends a signal to the process that the config's pid file names.
 fn signal(config: &Config, word: &str) -> u8 {
     let number = match word {
+        "reload" => libc::SIGHUP,
         "quit" => libc::SIGQUIT,
         "stop" => libc::SIGINT,
         _ => {
             return usage(&format!(
-                "-s {word} is not in this build; it takes quit or stop"
+                "-s {word} is not in this build; it takes reload, quit or stop"
             ));
         }
     };

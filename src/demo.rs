@@ -1,6 +1,7 @@
 //! `streamgate demo`: two simulated engines and a gateway on loopback, with a config that is part of the binary and a
 //! ledger in a folder that goes when the demo ends.
 
+use crate::ops::HangUp;
 use crate::{config, server, sim};
 use std::io::Write;
 use std::net::TcpListener;
@@ -32,7 +33,7 @@ pub fn run() -> Result<(), String> {
             log::warn!("standard output is closed; the demo runs on at http://{gateway}");
         }
     };
-    server::run(config, Box::new(ready))
+    server::run(config, HangUp::Stop, Box::new(ready))
 }
 
 /// An engine on a thread of its own; it ends with the process.

@@ -26,6 +26,16 @@ pub struct Signals {
     /// Called once signals are caught: from then on the process can be told to stop.
     pub ready: Mutex<Option<Ready>>,
     pub reload: Arc<dyn Reloading>,
+    pub hang_up: HangUp,
+}
+
+/// What HUP means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HangUp {
+    /// To a daemon: read the config file anew.
+    Reload,
+    /// To what belongs to a terminal: it is closed.
+    Stop,
 }
 
 /// What HUP does, and whoever else may ask for it.
@@ -132,8 +142,11 @@ impl Signals {
                 _ = caught.term.recv() => return Way::Drain,
                 _ = caught.quit.recv() => return Way::Drain,
                 _ = caught.int.recv() => return Way::AtOnce,
-                // what it found is in the log
-                _ = caught.hup.recv() => drop(self.reload.reload().await),
+                _ = caught.hup.recv() => match self.hang_up {
+                    // what it found is in the log
+                    HangUp::Reload => drop(self.reload.reload().await),
+                    HangUp::Stop => return Way::AtOnce,
+                },
                 _ = caught.usr1.recv() => self.reopen(),
             }
         }

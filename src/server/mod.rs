@@ -14,8 +14,8 @@ use crate::exchange::Services;
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
 use crate::ops::{
-    DataDir, Listening, LogFile, LoopLag, Ready, Reloading, Signals, Socket, install_error_log,
-    raise_fd_limit, running,
+    DataDir, HangUp, Listening, LogFile, LoopLag, Ready, Reloading, Signals, Socket,
+    install_error_log, raise_fd_limit, running,
 };
 use crate::proxy::{Entry, Gateway, Hub, Rules};
 use crate::tenant::{Directory, Holdings};
@@ -37,7 +37,7 @@ const SETTLE_WAIT: Duration = Duration::from_secs(1);
 
 /// Runs a gateway until a signal ends it; `ready` is called once it serves and can be told to stop. The error is one
 /// line: what, where, and what to do.
-pub fn run(config: Config, ready: Ready) -> Result<(), String> {
+pub fn run(config: Config, hang_up: HangUp, ready: Ready) -> Result<(), String> {
     let error_log = open_log("log.error", &config.log.error)?;
     let access_file = open_log("log.access", &config.log.access)?;
     // a second gateway in one process (there is none but in tests) logs where the first does
@@ -76,6 +76,7 @@ pub fn run(config: Config, ready: Ready) -> Result<(), String> {
             logs: vec![error_log, access_file],
             ready: Mutex::new(Some(ready)),
             reload,
+            hang_up,
         }),
     });
     finish(&hub);

@@ -14,6 +14,7 @@ pub enum Signal {
     Term,
     Int,
     Quit,
+    Hup,
 }
 
 impl Signal {
@@ -22,6 +23,7 @@ impl Signal {
             Signal::Term => "TERM",
             Signal::Int => "INT",
             Signal::Quit => "QUIT",
+            Signal::Hup => "HUP",
         }
     }
 }
@@ -44,6 +46,8 @@ impl Process {
         let child = Command::new(BINARY)
             .args(args)
             .current_dir(folder)
+            // what it leaves behind when it is killed goes with the test's folder
+            .env("TMPDIR", folder)
             .stdin(Stdio::null())
             .stdout(
                 file.try_clone()

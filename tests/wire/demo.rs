@@ -78,14 +78,19 @@ fn its_first_line_needs_no_key_and_the_others_carry_one_that_works() {
 }
 
 #[test]
-fn it_stops_cleanly_on_an_interrupt() {
-    let scratch = Scratch::new();
-    let (mut process, _) = demo(&scratch);
-    process.signal(Signal::Int);
-    assert_eq!(process.wait(wait::seconds(5)), 0, "{}", process.output());
-    assert!(
-        !process.output().contains("panicked"),
-        "{}",
-        process.output()
-    );
+fn it_stops_cleanly_on_an_interrupt_and_when_its_terminal_is_closed() {
+    for signal in [Signal::Int, Signal::Hup] {
+        let scratch = Scratch::new();
+        let (mut process, _) = demo(&scratch);
+        process.signal(signal);
+        assert_eq!(process.wait(wait::seconds(5)), 0, "{}", process.output());
+        let output = process.output();
+        assert!(!output.contains("panicked"), "{output}");
+        let left: Vec<_> = std::fs::read_dir(scratch.path())
+            .unwrap()
+            .filter_map(|entry| entry.unwrap().file_name().into_string().ok())
+            .filter(|name| name.starts_with("streamgate-demo"))
+            .collect();
+        assert_eq!(left, [""; 0], "{output}");
+    }
 }

@@ -6,8 +6,8 @@ use crate::support::engine::Engine;
 use crate::support::events;
 use crate::support::gateway::Gateway;
 use crate::support::process::Signal;
-use crate::support::script::Door;
-use crate::support::wait;
+use crate::support::script::{Door, tokens};
+use crate::support::wait::{self, ms};
 use std::net::TcpStream;
 
 /// One event, then another and the end once the door is opened.
@@ -150,4 +150,28 @@ fn the_command_line_signals_the_running_process() {
         }
         assert_eq!(gateway.exit(), 0, "{how}");
     }
+}
+
+#[test]
+fn the_command_line_makes_the_running_process_reload() {
+    let engine = Engine::scripted(tokens(1, ms(0)));
+    let gateway = Gateway::before(&engine);
+    gateway
+        .written
+        .replace("models = [\"m\"]", "models = [\"n\"]");
+    let ran = gateway.command(&["-s", "reload"]);
+    assert_eq!(ran.code, 0, "{}", ran.all());
+    wait::until("the new model to be served", || {
+        let answer = gateway.answer(&chat().set("model", "n"));
+        (answer.status == 200).then_some(()).ok_or(answer.text())
+    });
+    gateway.written.replace("models = [\"n\"]", "models = 7");
+    let ran = gateway.command(&["-s", "reload"]);
+    assert_eq!(
+        ran.code,
+        64,
+        "a bad file is told before the process is bothered: {}",
+        ran.all()
+    );
+    assert!(!gateway.process.output().contains("not reloaded"));
 }
