@@ -3,8 +3,8 @@
 
 use crate::clock::{self, Timestamp};
 use crate::config::LogFormat;
-use crate::exchange::{Record, State};
 use crate::ops::LogFile;
+use crate::record::{Record, State};
 use serde::Serialize;
 
 /// A longer path is cut: what a client sent must not fill the disk.

@@ -11,9 +11,10 @@ use streamgate::api::{Call, Edits, Request};
 use streamgate::budget::Units;
 use streamgate::clock;
 use streamgate::config::{self, CapMember, KeyHash};
-use streamgate::exchange::{Claim, Granted, PoolQueue, Registry, RequestId};
+use streamgate::exchange::{Claim, Granted, PoolQueue, Registry};
 use streamgate::ledger::Fingerprint;
 use streamgate::metrics::Metrics;
+use streamgate::record::RequestId;
 use streamgate::slots::Slots;
 use streamgate::tenant::{Directory, Holdings, Reserved, TenantName, Wanted};
 

@@ -6,10 +6,10 @@ use std::time::Duration;
 use streamgate::budget::Units;
 use streamgate::clock;
 use streamgate::config::{self, Durability, LedgerStore, OnError, OnUnknown, Secret};
-use streamgate::exchange::{
-    Api, Attempt, EndedBy, Outcome, Record, RequestId, State, UpstreamEnd, UsageSource,
-};
 use streamgate::ledger::{Fingerprint, Observer, Opening, Posting};
+use streamgate::record::{
+    Admitted, Api, Attempt, EndedBy, Outcome, Record, RequestId, State, UpstreamEnd, UsageSource,
+};
 use streamgate::tenant::TenantName;
 
 pub fn sqlite(file: &Path, durability: Durability) -> config::Ledger {
@@ -44,37 +44,19 @@ impl Observer for Nobody {
 
 /// A request that has just been admitted.
 pub fn opening() -> Opening {
-    let record = Record {
+    let admitted = Admitted {
         request_id: RequestId::generate(),
-        client_request_id: None,
-        upstream_request_id: None,
         tenant: TenantName::new("acme"),
         api: Api::Chat,
         model: "llama-3.1-8b".into(),
         pool: "llama".into(),
-        backend: None,
         node: "gw-1".into(),
-        state: State::Queued,
-        ended_by: None,
-        upstream_end: UpstreamEnd::None,
-        error: None,
-        admitted_at: clock::now(),
-        started_at: None,
-        first_output_at: None,
-        cancel_requested_at: None,
-        client_gone_at: None,
-        upstream_ended_at: None,
-        released_at: None,
-        ended_at: None,
+        at: clock::now(),
+    };
+    let record = Record {
         reserved_units: Units(1128),
         input_units: Units(128),
-        input_cached_units: None,
-        input_cache_write_units: None,
-        generated_units: Units(0),
-        delivered_units: Units(0),
-        charged_units: Units(0),
-        usage_source: UsageSource::Counted,
-        attempts: Vec::new(),
+        ..Record::new(admitted)
     };
     Opening {
         fingerprint: Fingerprint::of(

@@ -8,10 +8,10 @@ mod answer;
 mod gauges;
 mod overview;
 
-use crate::exchange::RequestId;
 use crate::ledger::LedgerError;
 use crate::ops::Reloading;
 use crate::proxy::Hub;
+use crate::record::RequestId;
 use crate::tenant::TenantName;
 use access::Denied;
 use answer::{Answer, error, json, text};

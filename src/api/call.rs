@@ -1,7 +1,7 @@
 //! The calls that carry a request body: their paths, their protocol, what they hold.
 
 use crate::config::Protocol;
-use crate::exchange::Api;
+use crate::record::Api;
 use bytes::Bytes;
 
 /// A call of contract section 3.

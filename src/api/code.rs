@@ -1,6 +1,6 @@
 //! Every error code of the gateway: its word, its HTTP status, and what each protocol calls its kind.
 
-use crate::exchange::Api;
+use crate::record::Api;
 
 /// Declares the codes, each with its status and its word, which is also the metric label.
 macro_rules! codes {

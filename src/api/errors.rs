@@ -1,7 +1,7 @@
 //! Error documents and error events in each API's own shape.
 
 use super::code::Code;
-use crate::exchange::Api;
+use crate::record::Api;
 use bytes::Bytes;
 use serde::Serialize;
 use std::borrow::Cow;

@@ -3,7 +3,7 @@
 use super::errors::{Fault, bytes_of, stream_event};
 use super::meter::Totals;
 use crate::budget::Units;
-use crate::exchange::Api;
+use crate::record::Api;
 use serde::Serialize;
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! The headers that tell a client its rates, in the form that its API's SDKs read.
 
 use crate::clock::Timestamp;
-use crate::exchange::Api;
+use crate::record::Api;
 use crate::tenant::RateState;
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! How a request ended: the state it ends in, who ended it, and why. Not an error: what to tell the client follows from it.
 
-use super::state::{EndedBy, State};
+use crate::record::{EndedBy, State};
 
 /// The end of a request after admission. Made only by the constructors below, one per way to end.
 #[derive(Clone, Debug, PartialEq, Eq)]

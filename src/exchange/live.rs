@@ -1,7 +1,7 @@
 //! A running request as others may see it: its record so far, and the means to ask it to stop.
 
-use super::record::Record;
 use crate::clock;
+use crate::record::Record;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;

@@ -2,28 +2,22 @@
 //! program gives back a slot or settles units, and an exchange does it once, in every way it can end.
 
 mod ending;
-mod id;
 mod live;
 mod owner;
 mod queue;
-mod record;
 mod registry;
 mod shed;
 #[cfg(test)]
 mod simulation;
-mod state;
 mod usage;
 
 #[cfg(test)]
 mod tests;
 
 pub use ending::Ending;
-pub use id::RequestId;
 pub use live::{Live, Stop};
 pub use owner::{Admission, Exchange, Services};
 pub use queue::{Bound, Granted, Place, PoolQueue, Refused, TimedOut};
-pub use record::{Attempt, Record};
 pub use registry::{Claim, Registry, Taken};
 pub use shed::{Readings, Shed};
-pub use state::{Api, EndedBy, Outcome, State, UpstreamEnd, UsageSource};
 pub use usage::Usage;

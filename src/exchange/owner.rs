@@ -3,15 +3,15 @@
 use super::ending::Ending;
 use super::live::{Live, Stop};
 use super::queue::Granted;
-use super::record::{Attempt, Record};
 use super::registry::Claim;
-use super::state::{Outcome, State, UpstreamEnd};
 use super::usage::{Ended, Usage};
 use crate::access_log::{AccessLog, Wire};
 use crate::budget::Units;
 use crate::clock;
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
+use crate::record::{Attempt, Record};
+use crate::record::{Outcome, State, UpstreamEnd};
 use crate::slots::Slot;
 use crate::tenant::{Reserved, Tenant};
 use std::sync::Arc;

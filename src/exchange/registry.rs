@@ -1,8 +1,8 @@
 //! Who runs now: every id that is claimed, per tenant, so that no id runs twice at once and each can be found.
 
-use super::id::RequestId;
 use super::live::Live;
 use crate::ledger::Fingerprint;
+use crate::record::RequestId;
 use crate::tenant::TenantName;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

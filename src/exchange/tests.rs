@@ -8,6 +8,7 @@ use crate::config::{self, Budget, LogTarget, Period};
 use crate::ledger::{Fingerprint, Ledger, Observer, Opening, Posting};
 use crate::metrics::Metrics;
 use crate::ops::LogFile;
+use crate::record::{Admitted, Api, Outcome, Record, RequestId, State, UpstreamEnd};
 use crate::slots::Slots;
 use crate::tenant::{Directory, Holdings, Tenant, Wanted};
 use std::path::PathBuf;
@@ -129,38 +130,15 @@ impl Drop for Ground {
 }
 
 fn record(id: &str, tenant: crate::tenant::TenantName) -> Record {
-    Record {
+    Record::new(Admitted {
         request_id: RequestId::parse(id).unwrap(),
-        client_request_id: None,
-        upstream_request_id: None,
         tenant,
         api: Api::Chat,
         model: "m".to_owned(),
         pool: "p".to_owned(),
-        backend: None,
         node: "n".to_owned(),
-        state: State::Queued,
-        ended_by: None,
-        upstream_end: UpstreamEnd::None,
-        error: None,
-        admitted_at: clock::now(),
-        started_at: None,
-        first_output_at: None,
-        cancel_requested_at: None,
-        client_gone_at: None,
-        upstream_ended_at: None,
-        released_at: None,
-        ended_at: None,
-        reserved_units: Units::ZERO,
-        input_units: Units::ZERO,
-        input_cached_units: None,
-        input_cache_write_units: None,
-        generated_units: Units::ZERO,
-        delivered_units: Units::ZERO,
-        charged_units: Units::ZERO,
-        usage_source: UsageSource::Counted,
-        attempts: Vec::new(),
-    }
+        at: clock::now(),
+    })
 }
 
 fn made(exchange: &mut Exchange, units: u64) {

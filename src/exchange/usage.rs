@@ -1,8 +1,8 @@
 //! What a request made, was delivered and costs: three numbers that are not the same. Pure.
 
-use super::state::{State, UpstreamEnd, UsageSource};
 use crate::budget::Units;
 use crate::config::ChargeCancelled;
+use crate::record::{State, UpstreamEnd, UsageSource};
 
 /// What is known of a request's units so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use super::error::LedgerError;
 use super::queue::{Abandon, Job};
 use super::store::Write;
-use crate::exchange::{Record, RequestId};
+use crate::record::{Record, RequestId};
 use crate::tenant::TenantName;
 use std::collections::VecDeque;
 

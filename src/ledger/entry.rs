@@ -1,7 +1,7 @@
 //! An entry of the ledger: a request's record, and what the ledger keeps beside it.
 
 use crate::budget::Units;
-use crate::exchange::{Record, State, UsageSource};
+use crate::record::{Record, State, UsageSource};
 use crate::tenant::TenantName;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;

@@ -14,7 +14,7 @@ use super::worker::{Clockwork, Worker};
 
 use crate::clock;
 use crate::config::{self, LedgerStore};
-use crate::exchange::{Record, RequestId};
+use crate::record::{Record, RequestId};
 use crate::tenant::TenantName;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{self, Sender};

@@ -5,7 +5,7 @@ use super::error::LedgerError;
 use super::rules::Abandoned;
 use super::store::Write;
 use crate::config;
-use crate::exchange::{Record, RequestId};
+use crate::record::{Record, RequestId};
 use crate::tenant::TenantName;
 use tokio::sync::oneshot;
 

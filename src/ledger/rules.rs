@@ -6,7 +6,7 @@ use super::unknown::held_units;
 use crate::budget::Units;
 use crate::clock::Timestamp;
 use crate::config::OnUnknown;
-use crate::exchange::{EndedBy, Record, State, UsageSource};
+use crate::record::{EndedBy, Record, State, UsageSource};
 
 /// What becomes of an entry.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use super::sums::{Amounts, Posting, Usage, UsageKey};
 use crate::budget::Units;
 use crate::clock::Timestamp;
 use crate::config;
-use crate::exchange::{Record, RequestId, State};
+use crate::record::{Record, RequestId, State};
 use crate::tenant::TenantName;
 
 /// One change of an entry. A group of them is applied in order, in one transaction.

@@ -3,7 +3,7 @@
 use super::entry::{Entry, Fingerprint, Owner};
 use super::sums::unsigned;
 use crate::clock::Timestamp;
-use crate::exchange::{Api, EndedBy, Record, RequestId, State, UpstreamEnd, UsageSource};
+use crate::record::{Api, EndedBy, Record, RequestId, State, UpstreamEnd, UsageSource};
 use crate::tenant::TenantName;
 use std::fmt;
 

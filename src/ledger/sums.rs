@@ -4,7 +4,7 @@
 use super::entry::Entry;
 use crate::budget::{Hour, Units};
 use crate::clock::Timestamp;
-use crate::exchange::State;
+use crate::record::State;
 use crate::tenant::TenantName;
 use std::collections::BTreeMap;
 

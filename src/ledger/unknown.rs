@@ -5,7 +5,7 @@ use super::store::Settlement;
 use crate::budget::Units;
 use crate::clock::Timestamp;
 use crate::config::OnUnknown;
-use crate::exchange::{EndedBy, Record, State, UsageSource};
+use crate::record::{EndedBy, Record, State, UsageSource};
 
 /// What a crash leaves in the record of a request that ran.
 const CRASH: &str = "the gateway stopped before the request ended";

@@ -15,7 +15,7 @@ use super::store::{Applied, Store, Write};
 use super::sums::{Amounts, Posting};
 use super::trouble::{Down, Trouble};
 use crate::clock;
-use crate::exchange::Record;
+use crate::record::Record;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 

@@ -8,7 +8,7 @@ pub use table::Table;
 
 use crate::budget::Units;
 use crate::clock::{self, Timestamp};
-use crate::exchange::{Record, State};
+use crate::record::{Record, State};
 use gaps::Longest;
 use prometheus::{Encoder, IntGauge, Registry, TextEncoder};
 use std::collections::HashMap;

@@ -5,8 +5,9 @@ use super::relay::Relay;
 use crate::access_log::Wire;
 use crate::api::Call;
 use crate::backend::{Member, NoPick};
-use crate::exchange::{Ending, Exchange, Place, RequestId};
+use crate::exchange::{Ending, Exchange, Place};
 use crate::ops::InFlight;
+use crate::record::RequestId;
 use crate::tenant::{Tenant, TenantName};
 use std::sync::Arc;
 

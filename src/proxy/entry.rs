@@ -6,7 +6,7 @@ use super::Gateway;
 use super::connection::Connection;
 use crate::api::{Code, Fault, errors};
 use crate::config::ServerTimeouts;
-use crate::exchange::{Api, RequestId};
+use crate::record::{Api, RequestId};
 use async_trait::async_trait;
 use pingora_core::apps::{HttpPersistentSettings, HttpServerApp, ServerApp};
 use pingora_core::protocols::http::ServerSession;

@@ -4,7 +4,8 @@ use super::pace::Due;
 use super::refuse::Refusal;
 use super::wait::Interrupt;
 use crate::api::{Call, Code};
-use crate::exchange::{EndedBy, Ending, Outcome, State, Stop, UpstreamEnd};
+use crate::exchange::{Ending, Stop};
+use crate::record::{EndedBy, Outcome, State, UpstreamEnd};
 use std::time::Duration;
 
 /// The end of a relay, in all that follows from it.

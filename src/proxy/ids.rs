@@ -3,8 +3,8 @@
 use super::context::Ctx;
 use super::refuse::Refusal;
 use crate::api::Code;
-use crate::exchange::{Record, RequestId};
 use crate::ledger::{Fingerprint, Known};
+use crate::record::{Record, RequestId};
 use pingora_proxy::Session;
 
 /// The id that the client gives its request, in the header.

@@ -10,8 +10,9 @@ use super::take::{self, Taking, unwritable};
 use crate::api::Edits;
 use crate::budget::Units;
 use crate::config::UsageMode;
-use crate::exchange::{Admission, Exchange, Record, State, UpstreamEnd, UsageSource};
+use crate::exchange::{Admission, Exchange};
 use crate::ledger::{Opened, Opening};
+use crate::record::{Admitted, Record};
 
 /// Writes the entry and hands everything to the exchange.
 pub async fn open(ctx: &mut Ctx, asking: Asking, taking: Taking) -> Result<(), Refusal> {
@@ -91,36 +92,19 @@ fn reopen(record: &mut Record, previous: Record) {
 
 fn record(ctx: &Ctx, asking: &Asking, taking: &Taking) -> Record {
     let rules = &asking.pool.rules;
-    Record {
+    let admitted = Admitted {
         request_id: ctx.request_id.clone(),
-        client_request_id: asking.client_request_id.clone(),
-        upstream_request_id: None,
         tenant: asking.tenant.name().clone(),
         api: asking.request.call.api(),
         model: asking.request.model.clone(),
         pool: rules.name.clone(),
-        backend: None,
         node: ctx.hub.node.clone(),
-        state: State::Queued,
-        ended_by: None,
-        upstream_end: UpstreamEnd::None,
-        error: None,
-        admitted_at: taking.now,
-        started_at: None,
-        first_output_at: None,
-        cancel_requested_at: None,
-        client_gone_at: None,
-        upstream_ended_at: None,
-        released_at: None,
-        ended_at: None,
+        at: taking.now,
+    };
+    Record {
+        client_request_id: asking.client_request_id.clone(),
         reserved_units: taking.reserved.units(),
         input_units: asking.request.input_estimate(rules.bytes_per_unit),
-        input_cached_units: None,
-        input_cache_write_units: None,
-        generated_units: Units::ZERO,
-        delivered_units: Units::ZERO,
-        charged_units: Units::ZERO,
-        usage_source: UsageSource::Counted,
-        attempts: Vec::new(),
+        ..Record::new(admitted)
     }
 }

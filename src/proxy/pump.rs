@@ -14,7 +14,7 @@ use super::queued;
 use super::upstream::Upstream;
 use super::wait::{self, Turn};
 use super::write::{self, Written};
-use crate::exchange::{Outcome, UpstreamEnd};
+use crate::record::{Outcome, UpstreamEnd};
 use bytes::Bytes;
 use pingora_proxy::{ProxyHttp, Session};
 use std::time::Duration;

@@ -3,7 +3,7 @@
 use super::context::Ctx;
 use crate::api::ratelimit::{self, Rates};
 use crate::clock;
-use crate::exchange::Api;
+use crate::record::Api;
 use pingora_core::Result;
 use pingora_http::ResponseHeader;
 

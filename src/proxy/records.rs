@@ -5,7 +5,7 @@ use super::context::Ctx;
 use super::refuse::{self, Refusal, answer};
 use crate::api::{Code, models as model_list};
 use crate::clock;
-use crate::exchange::{Record, RequestId};
+use crate::record::{Record, RequestId};
 use crate::tenant::Tenant;
 use bytes::Bytes;
 use pingora_proxy::Session;

@@ -6,7 +6,7 @@ use super::connection::Connection;
 use super::context::Ctx;
 use super::rates;
 use crate::api::{Code, Fault, errors};
-use crate::exchange::Api;
+use crate::record::Api;
 use bytes::Bytes;
 use pingora_core::{Error, ErrorType, Result};
 use pingora_http::ResponseHeader;

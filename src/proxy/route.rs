@@ -1,7 +1,7 @@
 //! From method and path to what is asked (contract section 3).
 
 use crate::api::Call;
-use crate::exchange::RequestId;
+use crate::record::RequestId;
 use http::Method;
 
 /// What a request asks for.

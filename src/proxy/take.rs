@@ -9,7 +9,8 @@ use super::scarce;
 use crate::api::Code;
 use crate::clock::{self, Timestamp};
 use crate::config::OnError;
-use crate::exchange::{Claim, Place, RequestId, Taken};
+use crate::exchange::{Claim, Place, Taken};
+use crate::record::RequestId;
 use crate::tenant::{Reserved, Wanted};
 use std::time::Duration;
 

@@ -2,7 +2,8 @@
 
 use super::connection::Connection;
 use super::pace::within;
-use crate::exchange::{Exchange, Stop, UpstreamEnd};
+use crate::exchange::{Exchange, Stop};
+use crate::record::UpstreamEnd;
 use bytes::Bytes;
 use pingora_http::ResponseHeader;
 use pingora_proxy::Session;

@@ -5,7 +5,7 @@ use crate::api::errors::{Fault, stream_event};
 use crate::api::meter::{Meter, Seen};
 use crate::api::native::{EVENT_MAX, Writer};
 use crate::config::LineEnds;
-use crate::exchange::Api;
+use crate::record::Api;
 use crate::sse::{Event, HELD_MAX, Oversize, Scanner, Sink, ToLf, Verdict};
 use bytes::Bytes;
 

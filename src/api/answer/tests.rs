@@ -4,7 +4,7 @@ use crate::api::native::About;
 use crate::api::{Answer, AnswerOptions, Call, Code, Fault, Fed, Shape};
 use crate::budget::Units;
 use crate::config::LineEnds;
-use crate::exchange::UsageSource;
+use crate::record::UsageSource;
 use crate::sse::tests::{Random, random_pieces};
 use bytes::Bytes;
 

@@ -21,7 +21,7 @@ use super::call::Call;
 use super::errors::capped;
 use super::json::{Grammar, Scanner};
 use crate::budget::Units;
-use crate::exchange::UsageSource;
+use crate::record::UsageSource;
 use crate::sse::Event;
 
 /// What one event is to the relay.

@@ -3,7 +3,7 @@
 use super::{Meter, Seen, Totals};
 use crate::api::Call;
 use crate::budget::Units;
-use crate::exchange::UsageSource;
+use crate::record::UsageSource;
 use crate::sse::Event;
 use crate::sse::tests::{Random, random_pieces};
 

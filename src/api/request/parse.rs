@@ -8,7 +8,7 @@ use crate::api::code::Code;
 use crate::api::errors::capped;
 use crate::api::json::{Grammar, Scanner};
 use crate::budget::Units;
-use crate::exchange::RequestId;
+use crate::record::RequestId;
 use serde::de::IgnoredAny;
 use std::ops::Range;
 

@@ -7,7 +7,7 @@ use crate::api::call::Call;
 use crate::api::code::Code;
 use crate::api::json::{Number, decoded};
 use crate::budget::Units;
-use crate::exchange::RequestId;
+use crate::record::RequestId;
 use std::ops::Range;
 
 /// The members with the bytes they stand in.

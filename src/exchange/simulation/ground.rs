@@ -4,10 +4,11 @@ use crate::access_log::AccessLog;
 use crate::budget::Units;
 use crate::clock;
 use crate::config::{self, Config, LogTarget};
-use crate::exchange::{Api, Record, RequestId, Services, State, UpstreamEnd, UsageSource};
+use crate::exchange::Services;
 use crate::ledger::{Ledger, Observer, Posting};
 use crate::metrics::Metrics;
 use crate::ops::LogFile;
+use crate::record::{Admitted, Api, Record, RequestId};
 use crate::tenant::{Tenant, Wanted};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -85,36 +86,18 @@ pub fn closed_ledger(seed: u64, config: &mut Config) -> Ledger {
 
 /// The record of a request that is admitted now.
 pub fn record(id: RequestId, tenant: &Tenant, wanted: Wanted, reserved: Units) -> Record {
-    Record {
+    let admitted = Admitted {
         request_id: id,
-        client_request_id: None,
-        upstream_request_id: None,
         tenant: tenant.name().clone(),
         api: Api::Chat,
         model: "m".to_owned(),
         pool: "p".to_owned(),
-        backend: None,
         node: "n".to_owned(),
-        state: State::Queued,
-        ended_by: None,
-        upstream_end: UpstreamEnd::None,
-        error: None,
-        admitted_at: clock::now(),
-        started_at: None,
-        first_output_at: None,
-        cancel_requested_at: None,
-        client_gone_at: None,
-        upstream_ended_at: None,
-        released_at: None,
-        ended_at: None,
+        at: clock::now(),
+    };
+    Record {
         reserved_units: reserved,
         input_units: wanted.input,
-        input_cached_units: None,
-        input_cache_write_units: None,
-        generated_units: Units::ZERO,
-        delivered_units: Units::ZERO,
-        charged_units: Units::ZERO,
-        usage_source: UsageSource::Counted,
-        attempts: Vec::new(),
+        ..Record::new(admitted)
     }
 }

@@ -2,7 +2,8 @@
 
 use super::random::Random;
 use crate::budget::Units;
-use crate::exchange::{Ending, Exchange, Outcome, Place, State, UpstreamEnd, Usage};
+use crate::exchange::{Ending, Exchange, Place, Usage};
+use crate::record::{Outcome, State, UpstreamEnd};
 use crate::slots::Slots;
 use crate::tenant::Wanted;
 use std::collections::VecDeque;

@@ -9,10 +9,9 @@ use crate::access_log::Wire;
 use crate::budget::{Change, Hour, Units};
 use crate::clock::{self, Timestamp, still::Still};
 use crate::config::{self, ChargeCancelled, Config};
-use crate::exchange::{
-    Admission, Ending, Exchange, Granted, PoolQueue, Registry, RequestId, Services, State,
-};
+use crate::exchange::{Admission, Ending, Exchange, Granted, PoolQueue, Registry, Services};
 use crate::ledger::Fingerprint;
+use crate::record::{RequestId, State};
 use crate::slots::Slots;
 use crate::tenant::{Directory, Holdings, NotReserved, Reserved, Tenant, Wanted};
 use std::cmp::Reverse;

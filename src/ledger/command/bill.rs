@@ -3,8 +3,8 @@
 
 use super::{Failure, csv};
 use crate::budget::Units;
-use crate::exchange::RequestId;
 use crate::ledger::store::BillLine;
+use crate::record::RequestId;
 use crate::tenant::TenantName;
 use serde_json::Value;
 use std::path::Path;

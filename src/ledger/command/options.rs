@@ -2,8 +2,8 @@
 
 use super::Failure;
 use super::output::Format;
-use crate::exchange::State;
 use crate::ledger::store::{Filter, StateFilter};
+use crate::record::State;
 use crate::tenant::TenantName;
 use std::path::PathBuf;
 

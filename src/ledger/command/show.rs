@@ -4,8 +4,8 @@ use super::Failure;
 use super::list::{RECORD, RECORD_IN_SHORT};
 use super::options::Options;
 use super::output::{Format, Sheet};
-use crate::exchange::{Record, RequestId};
 use crate::ledger::store::{Books, Row};
+use crate::record::{Record, RequestId};
 use std::io::Write;
 
 pub(super) fn run(

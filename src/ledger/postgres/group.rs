@@ -3,7 +3,6 @@
 
 use super::row;
 use crate::clock::Timestamp;
-use crate::exchange::RequestId;
 use crate::ledger::entry::Entry;
 use crate::ledger::error::LedgerError;
 use crate::ledger::judge::Judge;
@@ -11,6 +10,7 @@ use crate::ledger::rules::Verdict;
 use crate::ledger::store::{Applied, Write};
 use crate::ledger::stored::Line;
 use crate::ledger::sums::{Change, Life};
+use crate::record::RequestId;
 use crate::tenant::TenantName;
 use std::collections::HashMap;
 use tokio_postgres::Row;

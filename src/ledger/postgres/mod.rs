@@ -38,7 +38,7 @@ use super::store::{Committed, Standing, Store, Write};
 use super::sums::{Amounts, Posting};
 use crate::clock::{self, Timestamp};
 use crate::config::{self, Durability, Secret};
-use crate::exchange::RequestId;
+use crate::record::RequestId;
 use crate::tenant::TenantName;
 use address::Address;
 use alive::BEAT;

@@ -2,10 +2,10 @@
 
 use super::fault::Fault;
 use super::link::{Session, column};
-use crate::exchange::EndedBy;
 use crate::ledger::entry::Entry;
 use crate::ledger::stored::{Line, Stored};
 use crate::ledger::sums::signed;
+use crate::record::EndedBy;
 use std::borrow::Cow;
 use tokio_postgres::{Row, Statement};
 

@@ -3,12 +3,12 @@
 use super::fault::fault;
 use super::row;
 use super::{begin, connect, sums};
-use crate::exchange::{RequestId, State};
 use crate::ledger::error::{Kind, LedgerError};
 use crate::ledger::store::{BillLine, Books, Filter, Order, Row, Settlement, StateFilter};
 use crate::ledger::stored::{COLUMNS, Line};
 use crate::ledger::sums::{Change, Life, Usage, UsageKey};
 use crate::ledger::unknown;
+use crate::record::{RequestId, State};
 use crate::tenant::TenantName;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Error, params_from_iter};

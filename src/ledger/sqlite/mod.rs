@@ -23,7 +23,7 @@ use super::stored::Line;
 use super::sums::{Amounts, Change, Posting};
 use crate::clock::Timestamp;
 use crate::config::{self, Durability};
-use crate::exchange::RequestId;
+use crate::record::RequestId;
 use crate::tenant::TenantName;
 use fault::fault;
 use rusqlite::{Connection, Transaction, TransactionBehavior};

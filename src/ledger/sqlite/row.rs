@@ -1,9 +1,9 @@
 //! An entry as a row of its table.
 
-use crate::exchange::EndedBy;
 use crate::ledger::entry::Entry;
 use crate::ledger::stored::{COLUMNS, Line, Stored};
 use crate::ledger::sums::signed;
+use crate::record::EndedBy;
 use rusqlite::types::Type;
 use rusqlite::{Connection, Error, OptionalExtension, Row, named_params};
 

@@ -3,11 +3,11 @@
 
 use super::*;
 use crate::clock;
-use crate::exchange::Record;
 use crate::ledger::entry::Opened;
 use crate::ledger::store::{Books, Filter, Order};
 use crate::ledger::sums::Amounts;
 use crate::ledger::tests::{Scratch, acme, complete, config, id, opening, running};
+use crate::record::Record;
 use std::os::unix::fs::PermissionsExt;
 
 fn join(config: &config::Ledger) -> (SqliteStore, Standing) {

@@ -3,9 +3,9 @@
 use super::*;
 use crate::budget::Units;
 use crate::clock;
-use crate::exchange::{Attempt, Outcome, Record, UsageSource};
 use crate::ledger::command::run_on;
 use crate::ledger::store::Write;
+use crate::record::{Attempt, Outcome, Record, UsageSource};
 use crate::tenant::TenantName;
 use serde_json::Value;
 use std::io;

@@ -2,13 +2,13 @@
 
 use super::*;
 use crate::clock::Timestamp;
-use crate::exchange::RequestId;
 use crate::ledger::error::Kind;
 use crate::ledger::handle::Observer;
 use crate::ledger::sqlite::SqliteStore;
 use crate::ledger::store::{Committed, Standing, Store, Write};
 use crate::ledger::worker::Clockwork;
 use crate::ledger::{Amounts, Known, Ledger, LedgerError, Opened, Posting, owner};
+use crate::record::RequestId;
 use crate::tenant::TenantName;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

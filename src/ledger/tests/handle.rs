@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::budget::Units;
-use crate::exchange::{EndedBy, State};
 use crate::ledger::store::{BillLine, Write};
 use crate::ledger::{Amounts, Ledger, LedgerError, Opened, Recovered};
+use crate::record::{EndedBy, State};
 use std::time::Duration;
 
 #[tokio::test]

@@ -4,9 +4,9 @@ use super::database::apart;
 use crate::budget::Units;
 use crate::clock::Timestamp;
 use crate::config::{self, Durability, LedgerStore, OnError, OnUnknown};
-use crate::exchange::{Api, EndedBy, Record, RequestId, State, UpstreamEnd, UsageSource};
 use crate::ledger::handle::Observer;
 use crate::ledger::{Fingerprint, Ledger, LedgerError, Opening, Posting, Recovered};
+use crate::record::{Admitted, Api, EndedBy, Record, RequestId, State, UpstreamEnd, UsageSource};
 use crate::tenant::TenantName;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -65,37 +65,19 @@ pub const ADMITTED: Timestamp = Timestamp(1_700_000_000_000_000);
 
 /// A request of acme's that has just been admitted, with 100 units reserved.
 pub fn running(request_id: &str) -> Record {
-    Record {
+    let admitted = Admitted {
         request_id: id(request_id),
-        client_request_id: None,
-        upstream_request_id: None,
         tenant: acme(),
         api: Api::Chat,
         model: "fast".into(),
         pool: "llama".into(),
-        backend: None,
         node: "gw-1".into(),
-        state: State::Queued,
-        ended_by: None,
-        upstream_end: UpstreamEnd::None,
-        error: None,
-        admitted_at: ADMITTED,
-        started_at: None,
-        first_output_at: None,
-        cancel_requested_at: None,
-        client_gone_at: None,
-        upstream_ended_at: None,
-        released_at: None,
-        ended_at: None,
+        at: ADMITTED,
+    };
+    Record {
         reserved_units: Units(100),
         input_units: Units(28),
-        input_cached_units: None,
-        input_cache_write_units: None,
-        generated_units: Units(0),
-        delivered_units: Units(0),
-        charged_units: Units(0),
-        usage_source: UsageSource::Counted,
-        attempts: Vec::new(),
+        ..Record::new(admitted)
     }
 }
 

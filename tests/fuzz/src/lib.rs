@@ -9,11 +9,11 @@ pub mod config;
 #[path = "../../../src/sse/mod.rs"]
 pub mod sse;
 
-#[path = "../../../src/exchange/id.rs"]
+#[path = "../../../src/record/id.rs"]
 mod id;
 #[path = "../../../src/tenant/name.rs"]
 mod name;
-#[path = "../../../src/exchange/state.rs"]
+#[path = "../../../src/record/state.rs"]
 mod state;
 #[path = "../../../src/budget/units.rs"]
 mod units;
@@ -22,7 +22,7 @@ pub mod budget {
     pub use crate::units::Units;
 }
 
-pub mod exchange {
+pub mod record {
     pub use crate::id::RequestId;
     pub use crate::state::{Api, EndedBy, Outcome, State, UpstreamEnd, UsageSource};
 }

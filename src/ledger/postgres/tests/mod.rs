@@ -7,11 +7,11 @@ mod way;
 
 use super::*;
 use crate::config::LedgerStore;
-use crate::exchange::Record;
 use crate::ledger::entry::Opened;
 use crate::ledger::owner;
 use crate::ledger::store::Applied;
 use crate::ledger::tests::*;
+use crate::record::Record;
 
 fn config_of(database: &Database) -> config::Ledger {
     config::Ledger {

@@ -8,12 +8,12 @@ use super::*;
 use crate::budget::{Hour, Units};
 use crate::clock::{self, Timestamp};
 use crate::config;
-use crate::exchange::{Attempt, EndedBy, Outcome, Record, State, UsageSource};
 use crate::ledger::entry::{Known, Opened, Opening};
 use crate::ledger::queue::Abandon;
 use crate::ledger::rules::Abandoned;
 use crate::ledger::store::{Applied, BillLine, Books, Filter, Order, Settlement, Standing, Write};
 use crate::ledger::sums::Amounts;
+use crate::record::{Attempt, EndedBy, Outcome, Record, State, UsageSource};
 use crate::tenant::TenantName;
 use std::time::Duration;
 

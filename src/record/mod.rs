@@ -1,7 +1,11 @@
 //! The record of a request as clients, operators and the ledger see it (contract section 5).
 
-use super::id::RequestId;
-use super::state::{Api, EndedBy, Outcome, State, UpstreamEnd, UsageSource};
+mod id;
+mod state;
+
+pub use id::RequestId;
+pub use state::{Api, EndedBy, Outcome, State, UpstreamEnd, UsageSource};
+
 use crate::budget::Units;
 use crate::clock::Timestamp;
 use crate::tenant::TenantName;
@@ -53,6 +57,56 @@ pub struct Record {
     pub charged_units: Units,
     pub usage_source: UsageSource,
     pub attempts: Vec<Attempt>,
+}
+
+/// Who asks what of whom, and when that was admitted.
+#[derive(Clone, Debug)]
+pub struct Admitted {
+    pub request_id: RequestId,
+    pub tenant: TenantName,
+    pub api: Api,
+    pub model: String,
+    pub pool: String,
+    pub node: String,
+    pub at: Timestamp,
+}
+
+impl Record {
+    /// The record of a request that was just admitted: queued, and nothing has happened yet.
+    pub fn new(admitted: Admitted) -> Record {
+        Record {
+            request_id: admitted.request_id,
+            client_request_id: None,
+            upstream_request_id: None,
+            tenant: admitted.tenant,
+            api: admitted.api,
+            model: admitted.model,
+            pool: admitted.pool,
+            backend: None,
+            node: admitted.node,
+            state: State::Queued,
+            ended_by: None,
+            upstream_end: UpstreamEnd::None,
+            error: None,
+            admitted_at: admitted.at,
+            started_at: None,
+            first_output_at: None,
+            cancel_requested_at: None,
+            client_gone_at: None,
+            upstream_ended_at: None,
+            released_at: None,
+            ended_at: None,
+            reserved_units: Units::ZERO,
+            input_units: Units::ZERO,
+            input_cached_units: None,
+            input_cache_write_units: None,
+            generated_units: Units::ZERO,
+            delivered_units: Units::ZERO,
+            charged_units: Units::ZERO,
+            usage_source: UsageSource::Counted,
+            attempts: Vec::new(),
+        }
+    }
 }
 
 /// One try of an upstream.
