@@ -136,7 +136,7 @@ impl Worker {
     fn write(&mut self) {
         self.backlog.drop_deserted();
         if self.trouble.is_some() {
-            return self.retry();
+            self.retry();
         }
         while self.trouble.is_none()
             && let Some(group) = self.backlog.next_group()
