@@ -63,5 +63,6 @@ mod soak;
 mod starts;
 mod streaming;
 mod timeouts;
+mod two_gateways;
 mod upstream;
 mod usage;
