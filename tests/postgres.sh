@@ -4,7 +4,8 @@
 #   bash tests/postgres.sh start    starts it where it does not run, and prints its URL
 #   bash tests/postgres.sh stop     ends it and removes its files
 #
-# Whoever needs it may call `start`, also several at once. Ten minutes after the last such call it ends by itself.
+# Whoever needs it may call `start`, also several at once. Ten minutes after the last such call it ends by itself, once
+# nobody is connected.
 # The user `streamgate` may do anything in it; `guarded` must show the password `secret`.
 set -euo pipefail
 
@@ -69,11 +70,11 @@ free_port() {
 
 url() { printf 'postgres://streamgate@127.0.0.1:%s/postgres\n' "$(cat "$folder/port")"; }
 
-# The server's pid, where it runs.
+# The server's pid, where it runs. One that is dead and not buried yet runs no more.
 pid() {
   local pid
-  pid=$(head -n 1 "$(cat "$folder/place" 2>/dev/null)/data/postmaster.pid" 2>/dev/null) && kill -0 "$pid" 2>/dev/null &&
-    printf '%s\n' "$pid"
+  pid=$(head -n 1 "$(cat "$folder/place" 2>/dev/null)/data/postmaster.pid" 2>/dev/null) &&
+    kill -0 "$pid" 2>/dev/null && ! grep -qs '^State:.*Z' "/proc/$pid/status" && printf '%s\n' "$pid"
 }
 
 # Where the server's user cannot get to target/, its files lie in the system's folder for such.
@@ -126,13 +127,17 @@ launch() {
   fail "the server does not start, see $place/log"
 }
 
-# Ends the server once nobody has asked for it for a while.
+in_use() {
+  local others="SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+  [ -n "$(find "$folder/used" -mmin "-$idle_minutes" 2>/dev/null)" ] ||
+    [ "$(as_user "$(programs)/psql" --no-psqlrc --tuples-only --no-align "$(url)" --command "$others")" != 0 ]
+}
+
+# Ends the server once nobody has used it for a while.
 watch() {
   while pid >/dev/null; do
     sleep 20
-    if [ -z "$(find "$folder/used" -mmin "-$idle_minutes" 2>/dev/null)" ]; then
-      stop
-    fi
+    in_use || stop
   done
 }
 
@@ -163,7 +168,7 @@ stop() {
   if server=$(pid); then
     kill -INT "$server"
     for _ in $(seq 200); do
-      kill -0 "$server" 2>/dev/null || break
+      pid >/dev/null || break
       sleep 0.05
     done
     kill -QUIT "$server" 2>/dev/null || true

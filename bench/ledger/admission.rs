@@ -59,16 +59,30 @@ pub struct Turn {
 }
 
 pub fn measure() -> Vec<Turn> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = runtime();
     let mut turns = Vec::new();
     for round in 1..=ROUNDS {
         println!("round {round} of {ROUNDS}");
         turns.extend(KINDS.map(|kind| turn(&runtime, kind)));
     }
     turns
+}
+
+/// Entries that a ledger opens and settles a second.
+pub fn per_second(config: &config::Ledger) -> f64 {
+    let runtime = runtime();
+    let rates = [(); ROUNDS].map(|()| {
+        let ledger = Ledger::start(config, Box::new(Nobody)).unwrap().0;
+        rate(&runtime, Some(ledger)).1
+    });
+    median(&rates)
+}
+
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap()
 }
 
 /// One turn, on a ledger of its own.
@@ -94,19 +108,26 @@ fn turn(runtime: &Runtime, kind: Kind) -> Turn {
 fn on(runtime: &Runtime, kind: Kind, config: Option<&config::Ledger>) -> Turn {
     let ledger = config.map(|config| Ledger::start(config, Box::new(Nobody)).unwrap().0);
     let alone = runtime.block_on(alone(ledger.as_ref()));
-    let from = Instant::now();
-    let crowd = runtime.block_on(crowd(ledger.clone()));
-    if let Some(ledger) = ledger {
-        apart(|| ledger.close());
-    }
+    let (crowd, per_second) = rate(runtime, ledger);
     Turn {
         kind,
         alone_p50: percentile(&alone, 50),
         alone_p99: percentile(&alone, 99),
         crowd_p50: percentile(&crowd, 50),
         crowd_p99: percentile(&crowd, 99),
-        per_second: crowd.len() as f64 / from.elapsed().as_secs_f64(),
+        per_second,
     }
+}
+
+/// What many admissions at once wait, and how many entries a second that makes; all are written when it ends.
+fn rate(runtime: &Runtime, ledger: Option<Ledger>) -> (Vec<Duration>, f64) {
+    let from = Instant::now();
+    let crowd = runtime.block_on(crowd(ledger.clone()));
+    if let Some(ledger) = ledger {
+        apart(|| ledger.close());
+    }
+    let rate = crowd.len() as f64 / from.elapsed().as_secs_f64();
+    (crowd, rate)
 }
 
 async fn alone(ledger: Option<&Ledger>) -> Vec<Duration> {
@@ -151,6 +172,12 @@ async fn request(ledger: Option<&Ledger>) -> Duration {
         ledger.settle(record, true);
     }
     took
+}
+
+pub fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted[sorted.len() / 2]
 }
 
 /// In microseconds.

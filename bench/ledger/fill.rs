@@ -1,15 +1,16 @@
 //! Large ledgers, made by SQL: entries of ninety days, fifty tenants and four models, one in a hundred cancelled or
-//! failed, some that await their bill, and the last hundred open, of a process that is dead. The sums are those of the
+//! failed, some that await their bill, and the first hundred open, of a process that is dead. The sums are those of the
 //! entries.
 
+use crate::bounds::Bounds;
 use crate::sample;
 use crate::support::database::Database;
 use std::path::Path;
 
 /// Entries written by one statement.
-const STEP: u64 = 500_000;
+const STEP: u64 = 250_000;
 /// Entries that the dead process left open.
-pub const OPEN: u64 = 100;
+const OPEN: u64 = 100;
 
 /// How the two databases spell what differs.
 struct Words {
@@ -38,52 +39,50 @@ const POSTGRES: Words = Words {
     blob: "decode(repeat('00', 32), 'hex')",
 };
 
-/// Fills a ledger that has its tables.
-pub fn sqlite(file: &Path, entries: u64) {
+/// Fills a ledger that has its tables, as far as the bounds allow. How many entries it has then.
+pub fn sqlite(file: &Path, entries: u64, bounds: &Bounds) -> u64 {
     let db = rusqlite::Connection::open(file).unwrap();
     db.execute_batch("PRAGMA synchronous = OFF; PRAGMA cache_size = -262144")
         .unwrap();
-    for sql in statements(&SQLITE, entries) {
-        db.execute_batch(&sql)
+    let done = fill(&SQLITE, entries, bounds, |sql| {
+        db.execute_batch(sql)
             .unwrap_or_else(|e| panic!("{e}: {sql}"));
-    }
+    });
     db.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    done
 }
 
-pub fn postgres(database: &Database, entries: u64) {
+pub fn postgres(database: &Database, entries: u64, bounds: &Bounds) -> u64 {
     database.rows("SET synchronous_commit = off");
-    for sql in statements(&POSTGRES, entries) {
-        database.rows(&sql);
-    }
+    let done = fill(&POSTGRES, entries, bounds, |sql| drop(database.rows(sql)));
     database.rows("ANALYZE");
+    done
 }
 
-fn statements(words: &Words, entries: u64) -> Vec<String> {
-    let mut all: Vec<String> = (0..entries.div_ceil(STEP))
-        .map(|step| {
-            let to = ((step + 1) * STEP).min(entries);
-            insert(words, step * STEP + 1, to, entries - OPEN)
-        })
-        .collect();
-    all.push(
-        "INSERT INTO account SELECT tenant, admitted_at / 3600000000, sum(charged_units), sum(held_units), \
-         sum(CASE WHEN open THEN reserved_units ELSE 0 END), sum(CASE WHEN open THEN 1 ELSE 0 END), \
-         sum(CASE WHEN NOT open AND usage_source = 'unknown' THEN 1 ELSE 0 END) FROM entry GROUP BY 1, 2"
-            .into(),
-    );
-    all.push(
-        "INSERT INTO usage SELECT admitted_at / 86400000000, tenant, model, count(*), \
-         sum(CASE WHEN state = 'COMPLETED' THEN 1 ELSE 0 END), sum(CASE WHEN state = 'CANCELLED' THEN 1 ELSE 0 END), \
-         sum(CASE WHEN state = 'FAILED' THEN 1 ELSE 0 END), \
-         sum(CASE WHEN usage_source = 'unknown' THEN 1 ELSE 0 END), sum(input_units), sum(generated_units), \
-         sum(delivered_units), sum(charged_units) FROM entry WHERE NOT open GROUP BY 1, 2, 3"
-            .into(),
-    );
-    all
+fn fill(words: &Words, entries: u64, bounds: &Bounds, execute: impl Fn(&str)) -> u64 {
+    let mut done = 0;
+    while done < entries && bounds.allow_more(done) {
+        let to = (done + STEP).min(entries);
+        execute(&insert(words, done + 1, to));
+        done = to;
+    }
+    SUMS.iter().for_each(|sql| execute(sql));
+    done
 }
 
-/// Entries by their numbers; those over `ended` are open.
-fn insert(words: &Words, from: u64, to: u64, ended: u64) -> String {
+const SUMS: [&str; 2] = [
+    "INSERT INTO account SELECT tenant, admitted_at / 3600000000, sum(charged_units), sum(held_units), \
+     sum(CASE WHEN open THEN reserved_units ELSE 0 END), sum(CASE WHEN open THEN 1 ELSE 0 END), \
+     sum(CASE WHEN NOT open AND usage_source = 'unknown' THEN 1 ELSE 0 END) FROM entry GROUP BY 1, 2",
+    "INSERT INTO usage SELECT admitted_at / 86400000000, tenant, model, count(*), \
+     sum(CASE WHEN state = 'COMPLETED' THEN 1 ELSE 0 END), sum(CASE WHEN state = 'CANCELLED' THEN 1 ELSE 0 END), \
+     sum(CASE WHEN state = 'FAILED' THEN 1 ELSE 0 END), \
+     sum(CASE WHEN usage_source = 'unknown' THEN 1 ELSE 0 END), sum(input_units), sum(generated_units), \
+     sum(delivered_units), sum(charged_units) FROM entry WHERE NOT open GROUP BY 1, 2, 3",
+];
+
+/// Entries by their numbers.
+fn insert(words: &Words, from: u64, to: u64) -> String {
     let Words {
         id, yes, no, blob, ..
     } = words;
@@ -103,13 +102,13 @@ fn insert(words: &Words, from: u64, to: u64, ended: u64) -> String {
         "INSERT INTO entry (tenant, request_id, fingerprint, shown, owner, opening, open, state, ended_by, \
          usage_source, api, model, pool, admitted_at, ended_at, reserved_units, input_units, generated_units, \
          delivered_units, charged_units, earlier_units, held_units, record) \
-         SELECT {tenant}, {id}, {blob}, {yes}, CASE WHEN n.i > {ended} THEN 'dead' END, 1, \
-         CASE WHEN n.i > {ended} THEN {yes} ELSE {no} END, \
-         CASE WHEN n.i > {ended} THEN 'STREAMING' ELSE {state} END, \
-         CASE WHEN n.i > {ended} THEN NULL ELSE 'upstream' END, \
+         SELECT {tenant}, {id}, {blob}, {yes}, CASE WHEN n.i <= {OPEN} THEN 'dead' END, 1, \
+         CASE WHEN n.i <= {OPEN} THEN {yes} ELSE {no} END, \
+         CASE WHEN n.i <= {OPEN} THEN 'STREAMING' ELSE {state} END, \
+         CASE WHEN n.i <= {OPEN} THEN NULL ELSE 'upstream' END, \
          CASE WHEN n.i % 20000 = 11 THEN 'unknown' ELSE 'upstream' END, 'chat', 'model-' || (n.i % 4), 'llama', \
-         {admitted}, CASE WHEN n.i > {ended} THEN NULL ELSE {admitted} + 3000000 END, 1128, 128, 300, 300, \
-         CASE WHEN n.i > {ended} THEN 0 ELSE 428 END, 0, 0, \
+         {admitted}, CASE WHEN n.i <= {OPEN} THEN NULL ELSE {admitted} + 3000000 END, 1128, 128, 300, 300, \
+         CASE WHEN n.i <= {OPEN} THEN 0 ELSE 428 END, 0, 0, \
          replace(replace('{record}', '@ID', {id}), '@TENANT', {tenant}) FROM {numbers}"
     )
 }

@@ -1,10 +1,11 @@
-//! A large ledger: how long a start takes, and each command of the real binary.
+//! A large ledger: how long a start takes, each command of the real binary, and how many entries a second it takes.
 
+use crate::admission;
+use crate::bounds::Bounds;
 use crate::fill;
 use crate::sample::{self, Nobody};
 use crate::support::database::{Database, apart};
-use crate::support::scratch::Scratch;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use streamgate::config::{self, Durability};
@@ -21,6 +22,26 @@ pub struct Large {
     /// The start that finds the crash, and the one after it.
     pub starts: [Duration; 2],
     pub commands: Vec<(&'static str, Duration)>,
+    /// Entries opened and settled.
+    pub per_second: f64,
+}
+
+/// Where a large file lies: always in the same place, so that one that a killed run left is removed by the next.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn fresh() -> Folder {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("large-ledger");
+        std::fs::remove_dir_all(&path).ok();
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).ok();
+    }
 }
 
 const COMMANDS: [&str; 6] = [
@@ -38,30 +59,32 @@ pub fn measure(entries: u64) -> [Large; 2] {
 
 fn on_sqlite(entries: u64) -> Large {
     println!("SQLite: {entries} entries");
-    let scratch = Scratch::new();
-    let file = scratch.join("ledger.db");
+    let folder = Folder::fresh();
+    let file = folder.0.join("ledger.db");
     let config = sample::sqlite(&file, Durability::Process);
     start(&config);
     let from = Instant::now();
-    fill::sqlite(&file, entries);
+    let entries = fill::sqlite(&file, entries, &Bounds::on(&folder.0));
     Large {
         store: "SQLite",
         entries,
         bytes: std::fs::metadata(&file).unwrap().len(),
         filled: from.elapsed(),
         starts: [start(&config), start(&config)],
-        commands: commands(scratch.path(), &format!("sqlite:{}", file.display())),
+        commands: commands(&folder.0, &format!("sqlite:{}", file.display())),
+        per_second: admission::per_second(&config),
     }
 }
 
+/// The server's files are the tests' script's: it removes them when it ends the server, a while after its last use.
 fn on_postgres(entries: u64) -> Large {
     println!("PostgreSQL: {entries} entries");
     let database = Database::new();
-    let scratch = Scratch::new();
+    let folder = Folder::fresh();
     let config = sample::postgres(&database, Durability::Process);
     start(&config);
     let from = Instant::now();
-    fill::postgres(&database, entries);
+    let entries = fill::postgres(&database, entries, &Bounds::on(&folder.0));
     let filled = from.elapsed();
     let bytes = database.rows("SELECT pg_database_size(current_database())");
     Large {
@@ -70,7 +93,8 @@ fn on_postgres(entries: u64) -> Large {
         bytes: bytes[0][0].parse().unwrap(),
         filled,
         starts: [start(&config), start(&config)],
-        commands: commands(scratch.path(), &database.url()),
+        commands: commands(&folder.0, &database.url()),
+        per_second: admission::per_second(&config),
     }
 }
 

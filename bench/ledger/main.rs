@@ -2,9 +2,9 @@
 //!
 //! First what it adds to an admission, which waits for the entry to be durable: one request at a time, then as many
 //! entries a second as it takes from many at once; on SQLite and PostgreSQL, with each durability, against no ledger.
-//! Turns alternate and every one is printed. Then a ledger of a million entries (`-- --entries 10000000`: of ten) is
-//! made by SQL in each database, with a crash in it to be found, and what a start and the commands take is measured.
-//! PostgreSQL is the tests' own server, on loopback. Writes `bench/ledger.json` in the target folder. A missed bar is
+//! Turns alternate and every one is printed. Then a ledger of a million entries (`-- --entries 10000000`: of ten, which
+//! take 10 to 20 GB of disk for a while) is made by SQL in each database, with a crash in it to be found, and what a
+//! start and the commands take is measured. PostgreSQL is the tests' own server, on loopback. Writes `bench/ledger.json` in the target folder. A missed bar is
 //! told, not an error: this is no timed test.
 #![allow(
     clippy::wildcard_enum_match_arm,
@@ -25,6 +25,7 @@
 )]
 
 mod admission;
+mod bounds;
 mod fill;
 mod large;
 mod report;

@@ -1,6 +1,6 @@
 //! Every turn as a table for people and as JSON for programs.
 
-use crate::admission::{CROWD, KINDS, Kind, Turn};
+use crate::admission::{CROWD, KINDS, Kind, Turn, median};
 use crate::large::Large;
 use crate::machine::Machine;
 use serde_json::{Value, json};
@@ -74,6 +74,10 @@ pub fn print_large(large: &[Large]) {
             let bar = words.starts_with("report").then_some(REPORT_MAX);
             print_time(&format!("ledger {words}"), *took, bar);
         }
+        println!(
+            "  {:<60}{:>8.0}",
+            "entries a second, opened and settled", ledger.per_second
+        );
     }
 }
 
@@ -104,12 +108,6 @@ fn added(turns: &[Turn], kind: Kind) -> f64 {
 
 fn values(turns: &[Turn], kind: Kind, of: fn(&Turn) -> f64) -> Vec<f64> {
     turns.iter().filter(|t| t.kind == kind).map(of).collect()
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted[sorted.len() / 2]
 }
 
 /// Writes the same as JSON into the target folder.
@@ -160,5 +158,6 @@ fn of_large(ledger: &Large) -> Value {
         "start_after_crash_s": ledger.starts[0].as_secs_f64(),
         "start_s": ledger.starts[1].as_secs_f64(),
         "commands_s": commands,
+        "entries_per_second": ledger.per_second,
     })
 }

@@ -78,7 +78,7 @@ impl Amounts {
         }
     }
 
-    fn of(entry: &Entry) -> Amounts {
+    pub(super) fn of(entry: &Entry) -> Amounts {
         let open = entry.is_open();
         Amounts {
             charged: signed(entry.record.charged_units).saturating_sub(signed(entry.earlier)),

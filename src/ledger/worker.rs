@@ -29,6 +29,8 @@ pub(super) struct Worker {
     trouble: Option<Trouble>,
     down: Down,
     total: Amounts,
+    /// Whether a trouble may have left the total wrong.
+    is_unsure: bool,
     told: Option<(u64, u64)>,
     logged_at: Option<Instant>,
     tick_at: Instant,
@@ -54,6 +56,7 @@ impl Worker {
             trouble: None,
             down,
             total,
+            is_unsure: false,
             told: None,
             logged_at: None,
             tick_at: now,
@@ -133,7 +136,7 @@ impl Worker {
     fn write(&mut self) {
         self.backlog.drop_deserted();
         if self.trouble.is_some() {
-            return self.retry();
+            self.retry();
         }
         while self.trouble.is_none()
             && let Some(group) = self.backlog.next_group()

@@ -1,5 +1,5 @@
-//! The ledger in PostgreSQL, through the real binary: the same promises as with SQLite, a server that goes away and
-//! comes back, two gateways on one database.
+//! The ledger in PostgreSQL, through the real binary: the same promises as with SQLite, and a server that goes away and
+//! comes back.
 
 use crate::support::OTHER_KEY;
 use crate::support::ask::{Ask, chat, whole_chat};

@@ -1,20 +1,39 @@
 //! Which runs live, over all machines: a run holds an advisory lock as long as its connection stands, and the server
 //! gives it back when the process ends, however it ends, or its machine goes silent.
 //!
-//! A lock is also gone where the server itself went down, or a connection was cut that will be made again. So a run is
-//! dead at once only where its lock was taken of the very server that runs now; else it is given time to come back.
-//! Every run notes the time of the server's clock in the list of owners now and then.
+//! A lock is also gone where the server itself went down, or a connection was cut that will be made again. So one that
+//! runs watches for a moment before it takes another one for dead, and longer where the lock was not taken of the very
+//! server that runs now. Every run notes the time of the server's clock in the list of owners now and then.
 
 use super::fault::Fault;
 use super::link::{Session, column};
-use crate::clock::Timestamp;
-use std::collections::HashSet;
-use std::time::Duration;
+use crate::clock::{self, Timestamp};
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
 
 /// Between two notes of a run that it lives.
 pub(super) const BEAT: Duration = Duration::from_secs(5);
-/// How long a run without a lock may be silent until it is taken for dead.
+/// How long one that runs sees another one without its lock until it takes it for dead.
+const SUSPICION: Duration = Duration::from_secs(3);
+/// How long a run without a lock may be silent where the server is not the one that it had it of.
 const GRACE: Duration = Duration::from_secs(15);
+
+/// Runs that look dead, and since when.
+#[derive(Debug, Default)]
+pub(super) struct Suspects(HashMap<String, Instant>);
+
+impl Suspects {
+    /// Those of the runs that look dead now that have done so for long enough.
+    pub fn confirmed(&mut self, looks_dead: Vec<String>) -> Vec<String> {
+        let now = clock::instant();
+        self.0.retain(|run, _| looks_dead.contains(run));
+        let has_time = |run: &String| {
+            let since = *self.0.entry(run.clone()).or_insert(now);
+            now.saturating_duration_since(since) >= SUSPICION
+        };
+        looks_dead.into_iter().filter(has_time).collect()
+    }
+}
 
 /// Takes this run's lock, as often as it likes.
 pub(super) async fn hold(session: &Session, run: &str) -> Result<(), Fault> {
@@ -43,6 +62,25 @@ pub(super) async fn register(
         )
         .await?;
     Ok(())
+}
+
+/// Notes that this run lives and how far it has read. Nothing where it is not on the list.
+pub(super) async fn beat(session: &Session, run: &str, followed: i64) -> Result<(), Fault> {
+    session
+        .change(
+            "UPDATE owner SET seen = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, followed = $2 \
+             WHERE run = $1",
+            &[&run, &followed],
+        )
+        .await?;
+    Ok(())
+}
+
+pub(super) async fn is_registered(session: &Session, run: &str) -> Result<bool, Fault> {
+    let row = session
+        .row("SELECT EXISTS (SELECT FROM owner WHERE run = $1)", &[&run])
+        .await?;
+    column(&row, 0)
 }
 
 /// The others of the list that are dead.
@@ -97,6 +135,5 @@ async fn without_lock(
 /// The number of a run's lock: the random half of its name. What is no name of ours has one that nobody takes.
 fn lock_of(run: &str) -> i64 {
     let id = uuid::Uuid::try_parse(run).unwrap_or_default();
-    let (_, half) = id.as_u64_pair();
-    i64::from_be_bytes(half.to_be_bytes())
+    id.as_u64_pair().1.cast_signed()
 }

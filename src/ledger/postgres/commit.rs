@@ -3,6 +3,7 @@
 use super::fault::Fault;
 use super::group::Group;
 use super::link::{Link, Session};
+use super::mirror::{Doubt, Mirror};
 use super::write::{self, Writing};
 use crate::clock::Timestamp;
 use crate::ledger::error::LedgerError;
@@ -18,21 +19,36 @@ pub(super) struct Batch<'a> {
     pub place: &'a str,
 }
 
-/// Applies a group. Where one of its entries cannot be written, the others are all the same.
-pub(super) fn commit(link: &mut Link, batch: &Batch<'_>) -> Result<Committed, LedgerError> {
-    let done = match link.attempt(async |session| batch.together(session).await) {
+/// Applies a group. Where one of its entries cannot be written, the others are all the same. Where the connection is
+/// lost on the way, whether it was applied is in doubt.
+pub(super) fn commit(
+    link: &mut Link,
+    batch: &Batch<'_>,
+    mirror: &mut Mirror,
+) -> Result<Committed, LedgerError> {
+    let mut doubt = None;
+    let done = match link.attempt(async |session| batch.together(session, &mut doubt).await) {
         Err(fault) if fault.is_of_one_entry() => {
-            link.attempt(async |session| batch.one_by_one(session).await)
+            link.attempt(async |session| batch.one_by_one(session, &mut doubt).await)
         }
         other => other,
     };
+    match &done {
+        Ok(committed) => mirror.note(&committed.postings),
+        Err(fault) if fault.ends_the_connection() => mirror.doubt = doubt,
+        Err(_) => {}
+    }
     done.map_err(|fault| fault.at(batch.place))
 }
 
 impl Batch<'_> {
-    async fn together(&self, session: &Session) -> Result<Committed, Fault> {
+    async fn together(
+        &self,
+        session: &Session,
+        doubt: &mut Option<Doubt>,
+    ) -> Result<Committed, Fault> {
         let ids: Vec<&str> = self.writes.iter().map(|w| w.names().1.as_str()).collect();
-        let rows = write::begin_with(session, &ids).await?;
+        let (rows, transaction) = write::begin_with(session, &ids).await?;
         let mut group = Group::of(&rows, self.place);
         let apply = |write| group.apply(write, self.judge, self.now);
         let applied = self.writes.iter().map(apply).collect();
@@ -41,15 +57,21 @@ impl Batch<'_> {
             change: &group.change,
             run: &self.judge.run,
         };
+        let postings = group.change.postings();
+        doubt.replace(Doubt {
+            transaction,
+            postings: postings.clone(),
+        });
         writing.commit(session).await?;
-        Ok(Committed {
-            applied,
-            postings: group.change.postings(),
-        })
+        Ok(Committed { applied, postings })
     }
 
-    async fn one_by_one(&self, session: &Session) -> Result<Committed, Fault> {
-        write::begin(session).await?;
+    async fn one_by_one(
+        &self,
+        session: &Session,
+        doubt: &mut Option<Doubt>,
+    ) -> Result<Committed, Fault> {
+        let (_, transaction) = write::begin_with(session, &[]).await?;
         let mut all = Change::default();
         let mut applied = Vec::with_capacity(self.writes.len());
         for write in self.writes {
@@ -71,11 +93,13 @@ impl Batch<'_> {
             change: &all,
             run: &self.judge.run,
         };
+        let postings = all.postings();
+        doubt.replace(Doubt {
+            transaction,
+            postings: postings.clone(),
+        });
         sums.commit(session).await?;
-        Ok(Committed {
-            applied,
-            postings: all.postings(),
-        })
+        Ok(Committed { applied, postings })
     }
 
     /// Writes one entry, and leaves the sums to the end.

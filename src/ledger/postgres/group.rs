@@ -83,6 +83,12 @@ impl Group {
         found.map(|(_, slot)| slot.entry.clone()).collect()
     }
 
+    /// Every entry that can be read.
+    pub fn all(&self) -> Vec<Entry> {
+        let entry = |slot: &Slot| slot.entry.as_ref().ok().cloned();
+        self.entries.values().filter_map(entry).collect()
+    }
+
     /// Puts an entry in place of the one of its id.
     pub fn replace(&mut self, new: Entry) {
         let key = (new.record.tenant.clone(), new.record.request_id.clone());

@@ -3,8 +3,8 @@
 //!
 //! `address`, `tls` and `link` are the way there; `schema`, `row` and `sums` the tables; `write` says how transactions
 //! that change entries exclude each other, `group` and `commit` what one of them does. `alive` tells the living from
-//! the dead, `recover` is what follows from that. A pooler between must keep sessions (not only transactions), since
-//! the liveness of a run is a lock of its session.
+//! the dead, `recover` is what follows from that, `mirror` how a run that was taken for dead learns what it missed. A
+//! pooler between must keep sessions, not only transactions: the liveness of a run is a lock of its session.
 //!
 //! Durability: a commit has left the process when it returns, so no death of a gateway loses it. With "process" the
 //! server may acknowledge it before its own log is on disk (`synchronous_commit = off`): what it acknowledged in its
@@ -18,6 +18,7 @@ mod commit;
 mod fault;
 mod group;
 mod link;
+mod mirror;
 mod recover;
 mod row;
 mod schema;
@@ -35,17 +36,18 @@ use super::entry::{Entry, Known, RunId};
 use super::error::LedgerError;
 use super::judge::Judge;
 use super::store::{Committed, Standing, Store, Write};
-use super::sums::{Amounts, Posting};
+use super::sums::{Amounts, Posting, month_of};
 use crate::clock::{self, Timestamp};
 use crate::config::{self, Durability, Secret};
 use crate::record::RequestId;
 use crate::tenant::TenantName;
 use address::Address;
-use alive::BEAT;
+use alive::{BEAT, Suspects};
 use commit::Batch;
 use fault::Fault;
 use group::Group;
 use link::Link;
+use mirror::Mirror;
 use recover::Member;
 use std::time::Instant;
 
@@ -60,6 +62,14 @@ pub(super) struct PostgresStore {
     link: Link,
     judge: Judge,
     durability: Durability,
+    mirror: Mirror,
+    /// Whether the connection is a new one, by which nobody has looked yet what happened meanwhile.
+    is_away: bool,
+    /// Whether others took this run for dead, and what it missed is not known yet.
+    is_behind: bool,
+    /// What was missed, to be told.
+    news: Vec<Posting>,
+    suspects: Suspects,
     /// The newest posting read.
     followed: i64,
     noted_at: Instant,
@@ -83,13 +93,45 @@ impl PostgresStore {
                 policy: config.on_unknown,
             },
             durability: config.durability,
+            mirror: Mirror::default(),
+            is_away: false,
+            is_behind: false,
+            news: Vec::new(),
+            suspects: Suspects::default(),
             followed: 0,
             noted_at: clock::instant(),
         })
     }
 
+    /// Comes back after the connection was lost, or others took this run for dead.
+    fn come_back(&mut self, now: Timestamp) -> Result<(), LedgerError> {
+        let member = Member {
+            judge: &self.judge,
+            place: &self.place,
+        };
+        // Kept only where all of it succeeds.
+        let mut mirror = self.mirror.clone();
+        let (is_behind, followed) = (&mut self.is_behind, self.followed);
+        let (news, followed) = self.link.run(async |session| {
+            recover::come_back(session, &member, (&mut mirror, is_behind), followed, now).await
+        })?;
+        self.mirror = mirror;
+        self.is_away = false;
+        self.is_behind = false;
+        self.suspects = Suspects::default();
+        self.followed = followed;
+        self.news.extend(news);
+        Ok(())
+    }
+
+    fn is_registered(&mut self) -> Result<bool, LedgerError> {
+        let run = &*self.judge.run;
+        self.link
+            .run(async |session| alive::is_registered(session, run).await)
+    }
+
     /// Tells others how far this run has read, and that it lives, where either is due.
-    fn note(&mut self, has_read: bool, now: Timestamp) -> Result<(), LedgerError> {
+    fn note(&mut self, has_read: bool) -> Result<(), LedgerError> {
         let at = clock::instant();
         if !has_read && at.saturating_duration_since(self.noted_at) < BEAT {
             return Ok(());
@@ -97,7 +139,7 @@ impl PostgresStore {
         self.noted_at = at;
         let (run, followed) = (&*self.judge.run, self.followed);
         self.link
-            .run(async |session| recover::note(session, run, followed, now).await)
+            .run(async |session| recover::note(session, run, followed).await)
     }
 }
 
@@ -115,6 +157,7 @@ impl Store for PostgresStore {
             .link
             .run(async |session| recover::join(session, &member, now).await)?;
         self.followed = followed;
+        self.mirror = Mirror::of(&standing, month_of(now));
         self.link.retune(settings::running(self.durability))?;
         Ok(standing)
     }
@@ -126,13 +169,16 @@ impl Store for PostgresStore {
             now,
             place: &self.place,
         };
-        commit::commit(&mut self.link, &batch)
+        commit::commit(&mut self.link, &batch, &mut self.mirror)
     }
 
     fn probe(&mut self, now: Timestamp) -> Result<(), LedgerError> {
+        if self.is_away {
+            self.come_back(now)?;
+        }
         let (run, followed) = (&*self.judge.run, self.followed);
         self.link
-            .run(async |session| recover::probe(session, run, followed, now).await)
+            .run(async |session| recover::probe(session, run, followed).await)
     }
 
     fn find(&mut self, tenant: &TenantName, id: &RequestId) -> Result<Option<Known>, LedgerError> {
@@ -146,26 +192,30 @@ impl Store for PostgresStore {
     }
 
     fn follow(&mut self, now: Timestamp) -> Result<Vec<Posting>, LedgerError> {
+        if !self.is_registered()? {
+            self.come_back(now)?;
+        }
         let member = Member {
             judge: &self.judge,
             place: &self.place,
         };
-        let followed = self.followed;
-        let (postings, newest) = self
-            .link
-            .run(async |session| recover::follow(session, &member, followed, now).await)?;
+        let (suspects, followed) = (&mut self.suspects, self.followed);
+        let (postings, newest) = self.link.run(async |session| {
+            recover::follow(session, &member, suspects, followed, now).await
+        })?;
         self.followed = newest;
+        self.mirror.note(&postings);
         // What was read is told whatever becomes of the note: it is made again.
-        if let Err(error) = self.note(newest > followed, now) {
+        if let Err(error) = self.note(newest > followed) {
             log::warn!("{error}");
         }
-        Ok(postings)
+        let mut news = std::mem::take(&mut self.news);
+        news.extend(postings);
+        Ok(news)
     }
 
     fn total(&mut self) -> Result<Amounts, LedgerError> {
-        let (run, followed) = (&*self.judge.run, self.followed);
-        self.link
-            .run(async |session| sums::total(session, run, followed).await)
+        Ok(self.mirror.total())
     }
 
     fn forget(&mut self, before: Timestamp) -> Result<bool, LedgerError> {
@@ -182,15 +232,9 @@ impl Store for PostgresStore {
     }
 
     fn reopen(&mut self) -> Result<(), LedgerError> {
+        self.is_away = true;
         self.link.connect()?;
-        let run = &*self.judge.run;
-        let newest = self.link.run(async |session| {
-            alive::hold(session, run).await?;
-            recover::newest_posting(session).await
-        })?;
-        // A server that crashed may number its postings anew from an earlier one on.
-        self.followed = self.followed.min(newest);
-        Ok(())
+        self.come_back(clock::now())
     }
 
     fn close(&mut self) {

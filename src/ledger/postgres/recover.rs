@@ -1,10 +1,11 @@
 //! What a gateway does besides writing its own entries: joins and leaves, takes over from the dead, follows the living,
 //! forgets the old.
 
-use super::alive;
+use super::alive::{self, Suspects};
 use super::fault::Fault;
 use super::group::Group;
 use super::link::{Session, column};
+use super::mirror::Mirror;
 use super::sums;
 use super::write::{self, Writing};
 use crate::clock::Timestamp;
@@ -33,29 +34,76 @@ pub(super) async fn join(
     let run = &*member.judge.run;
     alive::hold(session, run).await?;
     write::begin(session).await?;
-    let followed = newest_posting(session).await?;
-    alive::register(session, run, now, followed).await?;
     let mut dead = alive::dead_runs(session, run).await?;
     dead.extend(alive::strays(session).await?);
     take_over(session, member, &dead, now).await?;
+    let followed = newest_posting(session).await?;
+    alive::register(session, run, now, followed).await?;
     let standing = sums::standing(session, month_of(now)).await?;
     session.batch("COMMIT").await?;
     Ok((standing, followed))
 }
 
-/// Writes this run into the list of those that write here, as any write would be made.
-pub(super) async fn probe(
+/// Comes back after the connection was lost: learns what the accounts are now, and what others did. Where they took this
+/// run for dead meanwhile they told it nothing, and what it missed is found by comparing: `is_behind` says so to the
+/// next try where this one fails. Returns the news, and up to which posting they go.
+pub(super) async fn come_back(
     session: &Session,
-    run: &str,
+    member: &Member<'_>,
+    (mirror, is_behind): (&mut Mirror, &mut bool),
     followed: i64,
     now: Timestamp,
-) -> Result<(), Fault> {
+) -> Result<(Vec<Posting>, i64), Fault> {
+    let run = &*member.judge.run;
+    alive::hold(session, run).await?;
     write::begin(session).await?;
-    alive::register(session, run, now, followed).await?;
+    *is_behind |= !alive::is_registered(session, run).await?;
+    let newest = newest_posting(session).await?;
+    let accounts = sums::standing(session, mirror.month).await?.accounts;
+    let news = match *is_behind {
+        true => missed(session, member, mirror, &accounts).await?,
+        false => {
+            mirror.see(&accounts);
+            // A server that crashed may number its postings anew from an earlier one on.
+            postings_of_others(session, run, followed.min(newest), newest).await?
+        }
+    };
+    alive::register(session, run, now, newest).await?;
+    session.batch("COMMIT").await?;
+    Ok((news, newest))
+}
+
+/// What a run missed that was taken off the list.
+async fn missed(
+    session: &Session,
+    member: &Member<'_>,
+    mirror: &mut Mirror,
+    accounts: &[Posting],
+) -> Result<Vec<Posting>, Fault> {
+    log::warn!(
+        "ledger {}: another process took this one for dead",
+        member.place
+    );
+    if let Some(doubt) = &mirror.doubt {
+        let came_through = write::came_through(session, doubt.transaction).await?;
+        mirror.resolve(came_through);
+    }
+    let sql = format!(
+        "SELECT {COLUMNS} FROM entry WHERE NOT open AND usage_source = 'unknown' AND owner = $1"
+    );
+    let crashed = session.client.query(&sql, &[&&*member.judge.run]).await?;
+    let crashed = Group::of(&crashed, member.place);
+    Ok(mirror.catch_up(accounts, &crashed.all()))
+}
+
+/// Writes next to nothing, as any write would be made.
+pub(super) async fn probe(session: &Session, run: &str, followed: i64) -> Result<(), Fault> {
+    write::begin(session).await?;
+    alive::beat(session, run, followed).await?;
     session.batch("COMMIT").await
 }
 
-/// Takes this run off the list. What it left open is found crashed by the next one.
+/// Takes a run off the list. What it leaves open is found crashed by the next one.
 pub(super) async fn leave(session: &Session, run: &str) -> Result<(), Fault> {
     session
         .change("DELETE FROM owner WHERE run = $1", &[&run])
@@ -69,23 +117,21 @@ async fn take_over(
     member: &Member<'_>,
     dead: &[String],
     now: Timestamp,
-) -> Result<Vec<Posting>, Fault> {
-    let mut postings = Vec::new();
+) -> Result<(), Fault> {
     for run in dead {
-        postings.extend(crash_all(session, member, run, now).await?);
-        session
-            .change("DELETE FROM owner WHERE run = $1", &[run])
-            .await?;
+        crash_all(session, member, run, now).await?;
+        leave(session, run).await?;
     }
-    Ok(postings)
+    Ok(())
 }
 
+/// All others, this run too, hear of it as of the last thing that the dead one did.
 async fn crash_all(
     session: &Session,
     member: &Member<'_>,
     run: &str,
     now: Timestamp,
-) -> Result<Vec<Posting>, Fault> {
+) -> Result<(), Fault> {
     let sql = format!("SELECT {COLUMNS} FROM entry WHERE open AND coalesce(owner, '') = $1");
     let rows = session.client.query(&sql, &[&run]).await?;
     let mut group = Group::of(&rows, member.place);
@@ -93,7 +139,7 @@ async fn crash_all(
     let crashed = Writing {
         entries: group.to_write(),
         change: &group.change,
-        run: &member.judge.run,
+        run,
     };
     if !crashed.entries.is_empty() {
         log::warn!(
@@ -103,47 +149,34 @@ async fn crash_all(
             crashed.entries.len()
         );
     }
-    crashed.put(session).await?;
-    Ok(group.change.postings())
+    crashed.put(session).await
 }
 
 /// What others did to the accounts since the last time, and what became of those that died; up to which posting.
 pub(super) async fn follow(
     session: &Session,
     member: &Member<'_>,
+    suspects: &mut Suspects,
     followed: i64,
     now: Timestamp,
 ) -> Result<(Vec<Posting>, i64), Fault> {
     let run = &*member.judge.run;
-    if !is_registered(session, run).await? {
-        log::warn!(
-            "ledger {}: another process took this one for dead",
-            member.place
-        );
-        alive::register(session, run, now, followed).await?;
+    let dead = suspects.confirmed(alive::dead_runs(session, run).await?);
+    if !dead.is_empty() {
+        write::begin(session).await?;
+        // Looked for again: one may have come back just now.
+        let mut still = alive::dead_runs(session, run).await?;
+        still.retain(|run| dead.contains(run));
+        take_over(session, member, &still, now).await?;
+        session.batch("COMMIT").await?;
     }
     let newest = newest_posting(session).await?.max(followed);
-    let mut postings = postings_of_others(session, run, followed, newest).await?;
-    if !alive::dead_runs(session, run).await?.is_empty() {
-        write::begin(session).await?;
-        // Looked for again: one that was taken for dead may have come back.
-        let dead = alive::dead_runs(session, run).await?;
-        let taken = take_over(session, member, &dead, now).await?;
-        session.batch("COMMIT").await?;
-        postings.extend(taken);
-    }
+    let postings = postings_of_others(session, run, followed, newest).await?;
     Ok((postings, newest))
 }
 
-async fn is_registered(session: &Session, run: &str) -> Result<bool, Fault> {
-    let row = session
-        .row("SELECT EXISTS (SELECT FROM owner WHERE run = $1)", &[&run])
-        .await?;
-    column(&row, 0)
-}
-
 /// The newest posting there is. Those that all have read are gone.
-pub(super) async fn newest_posting(session: &Session) -> Result<i64, Fault> {
+async fn newest_posting(session: &Session) -> Result<i64, Fault> {
     let row = session
         .row("SELECT coalesce(max(key), 0) FROM posting", &[])
         .await?;
@@ -168,16 +201,11 @@ async fn postings_of_others(
 
 /// Notes that this run lives and how far it has read, and removes what all have read. A note that is lost with the
 /// server is made again: it need not be on disk.
-pub(super) async fn note(
-    session: &Session,
-    run: &str,
-    followed: i64,
-    now: Timestamp,
-) -> Result<(), Fault> {
+pub(super) async fn note(session: &Session, run: &str, followed: i64) -> Result<(), Fault> {
     session
         .batch("BEGIN; SET LOCAL synchronous_commit = off")
         .await?;
-    alive::register(session, run, now, followed).await?;
+    alive::beat(session, run, followed).await?;
     session
         .change(
             "DELETE FROM posting WHERE key <= (SELECT min(followed) FROM owner)",

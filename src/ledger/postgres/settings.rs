@@ -15,8 +15,9 @@ const KEEPALIVES: &str = "SET tcp_keepalives_idle = 10; SET tcp_keepalives_inter
      SET tcp_keepalives_count = 4; SET tcp_user_timeout = '30s';";
 
 /// All that a gateway reads is found by its key. A plan that was made while a table was small must not stay when it
-/// has grown.
-const BY_KEY: &str = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off;";
+/// has grown, and none need be made twice.
+const BY_KEY: &str = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; \
+     SET jit = off; SET plan_cache_mode = force_generic_plan;";
 
 fn common(lock_wait: &str, idle_in_transaction: &str) -> String {
     format!(

@@ -198,18 +198,3 @@ pub(super) async fn standing(session: &Session, month: Hour) -> Result<Standing,
         .fold(Amounts::NONE, |sum, p| sum.plus(p.amounts));
     Ok(Standing { accounts, total })
 }
-
-/// What all accounts come to, less what others did since this run last looked. One statement sees one moment.
-pub(super) async fn total(session: &Session, run: &str, followed: i64) -> Result<Amounts, Fault> {
-    let row = session
-        .row(
-            "SELECT coalesce(sum(charged), 0)::bigint AS charged, coalesce(sum(held), 0)::bigint AS held, \
-             coalesce(sum(reserved), 0)::bigint AS reserved, coalesce(sum(open), 0)::bigint AS open, \
-             coalesce(sum(unknown), 0)::bigint AS unknown FROM ( \
-             SELECT charged, held, reserved, open, unknown FROM account UNION ALL \
-             SELECT -charged, -held, -reserved, -open, -unknown FROM posting WHERE key > $1 AND run <> $2) AS all_of_it",
-            &[&followed, &run],
-        )
-        .await?;
-    amounts(&row)
-}

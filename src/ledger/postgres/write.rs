@@ -3,7 +3,7 @@
 //! their commits. What is sent does not wait for the answer to what was sent before: a commit takes two round trips.
 
 use super::fault::Fault;
-use super::link::{Session, Values};
+use super::link::{Session, Values, column};
 use super::{row, sums};
 use crate::ledger::entry::Entry;
 use crate::ledger::stored::COLUMNS;
@@ -13,23 +13,39 @@ use tokio_postgres::{Row, Statement};
 
 /// Of an advisory lock: "sglg".
 pub(super) const LOCK: &str = "SELECT pg_advisory_xact_lock(1936157799)";
+/// The same, with the transaction's number.
+const LOCK_AND_NUMBER: &str = "SELECT pg_advisory_xact_lock(1936157799), txid_current()";
 
 static FIND: LazyLock<String> =
     LazyLock::new(|| format!("SELECT {COLUMNS} FROM entry WHERE request_id = ANY($1)"));
 
-/// Begins a transaction, takes the lock, and reads the entries of some ids, of all tenants.
-pub(super) async fn begin_with(session: &Session, ids: &[&str]) -> Result<Vec<Row>, Fault> {
+/// Begins a transaction, takes the lock, and reads the entries of some ids, of all tenants. Also the transaction's
+/// number, by which its end can be asked for.
+pub(super) async fn begin_with(session: &Session, ids: &[&str]) -> Result<(Vec<Row>, i64), Fault> {
+    let lock = session.statement(LOCK_AND_NUMBER).await?;
     let find = session.statement(&FIND).await?;
     let values: Values<'_> = &[&ids];
     let (begun, locked, found) = tokio::join!(
         biased;
         session.batch("BEGIN"),
-        session.batch(LOCK),
+        session.client.query_one(&lock, &[]),
         session.client.query(&find, values)
     );
     begun?;
-    locked?;
-    Ok(found?)
+    let number = column(&locked?, 1)?;
+    Ok((found?, number))
+}
+
+/// Whether a transaction that has ended came through. One that a crashed server has forgotten did not.
+pub(super) async fn came_through(session: &Session, number: i64) -> Result<bool, Fault> {
+    let row = session
+        .row(
+            "SELECT CASE WHEN $1 < txid_snapshot_xmax(txid_current_snapshot()) \
+             THEN txid_status($1) IS NOT DISTINCT FROM 'committed' ELSE false END",
+            &[&number],
+        )
+        .await?;
+    column(&row, 0)
 }
 
 /// Begins a transaction that takes the lock.

@@ -117,6 +117,11 @@ struct Stage {
 }
 
 fn stage() -> Stage {
+    stage_with(Duration::from_millis(50))
+}
+
+/// With its own time between two looks at what others did.
+fn stage_with(tick: Duration) -> Stage {
     let scratch = Scratch::new();
     let config = config(&scratch.database());
     let store = SqliteStore::start(&scratch.database(), &config, owner::fresh_run()).unwrap();
@@ -130,7 +135,7 @@ fn stage() -> Stage {
     let ears = Ears::default();
     let observer: Box<dyn Observer + Send> = Box::new(ears.clone());
     let clockwork = Clockwork {
-        tick: Duration::from_millis(50),
+        tick,
         farewell: Duration::from_millis(300),
         ..Clockwork::of(config.retention)
     };
@@ -211,6 +216,18 @@ async fn after_a_full_disk_all_settlements_are_written_once() {
         "a full disk is no reason to reopen"
     );
     assert_eq!(stage.charged_in_the_end(), (800, 0, 0));
+}
+
+#[tokio::test]
+async fn an_opening_that_waited_is_written_as_soon_as_the_trouble_is_over() {
+    let stage = stage_with(Duration::from_secs(60));
+    stage.plan(|p| p.all = Some(Kind::Full));
+    let mut opening = Box::pin(stage.ledger.open(opening("r")));
+    assert!(polled(opening.as_mut()).is_pending());
+    until("a failure", || stage.ears.failures() > 0).await;
+    stage.plan(|p| p.all = None);
+    assert_eq!(opening.await, Ok(Opened::New));
+    stage.ledger.close();
 }
 
 #[tokio::test]

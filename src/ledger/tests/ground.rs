@@ -8,7 +8,7 @@ use crate::ledger::owner;
 use crate::ledger::postgres::{PostgresBooks, PostgresStore};
 use crate::ledger::sqlite::{SqliteBooks, SqliteStore};
 use crate::ledger::store::{Books, Standing, Store};
-use crate::ledger::sums::{Amounts, Usage};
+use crate::ledger::sums::{Amounts, Posting, Usage};
 use rusqlite::Connection;
 use rusqlite::types::Value;
 
@@ -35,6 +35,16 @@ pub async fn on_each_awaited(test: impl AsyncFn(&Ground)) {
     test(&Ground::Sqlite(Scratch::new())).await;
     println!("on PostgreSQL");
     test(&Ground::Postgres(Database::new())).await;
+}
+
+/// What a process hears of the others, once there is something to hear.
+pub fn hears(store: &mut Held) -> Vec<Posting> {
+    let mut heard = Vec::new();
+    until_so("something to be heard", || {
+        heard = store.follow(clock::now()).unwrap();
+        !heard.is_empty()
+    });
+    heard
 }
 
 impl Ground {
@@ -93,13 +103,10 @@ impl Ground {
         });
     }
 
-    fn connections(&self) -> i64 {
+    fn connections(&self) -> usize {
         match self {
             Ground::Sqlite(_) => 0,
-            Ground::Postgres(_) => self.number(
-                "SELECT count(*) FROM pg_stat_activity \
-                 WHERE datname = current_database() AND application_name = 'streamgate'",
-            ),
+            Ground::Postgres(database) => database.connections(),
         }
     }
 

@@ -72,11 +72,12 @@ impl Worker {
             self.observer.recovered_writes();
         }
         self.down.set(None);
-        self.recount();
+        self.is_unsure = true;
+        self.tick_at = clock::instant();
     }
 
     /// A commit that was reported failed may have come through all the same: what it added was never noted.
-    fn recount(&mut self) {
+    pub(super) fn recount(&mut self) {
         match self.store.total() {
             Ok(total) => {
                 self.total = total;

@@ -51,6 +51,9 @@ impl Worker {
             }
             Err(error) => return self.suffer(&error),
         }
+        if std::mem::take(&mut self.is_unsure) {
+            self.recount();
+        }
         self.retry_aside();
     }
 

@@ -5,10 +5,7 @@ use super::*;
 /// Makes all runs look as if the server had been started anew since.
 fn restart_server(database: &Database) {
     database.rows("UPDATE owner SET server = server - 1");
-    database.cut();
-    until_so("the connections to be cut", || {
-        database.rows("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'streamgate' AND datname = current_database()") == [["0"]]
-    });
+    cut(database);
 }
 
 #[test]
@@ -40,8 +37,72 @@ fn who_does_not_come_back_after_a_restart_of_the_server_is_dead_in_the_end() {
     database.rows(
         "UPDATE owner SET seen = seen - 20000000 WHERE server < (SELECT max(server) FROM owner)",
     );
+    let heard = hears(&mut second);
+    assert_eq!((heard.open, heard.unknown), (-1, 1));
+}
+
+/// What a process hears of the others, once there is something to hear.
+fn hears(store: &mut PostgresStore) -> Amounts {
+    let mut heard = Vec::new();
+    until_so("something to be heard", || {
+        heard = store.follow(clock::now()).unwrap();
+        !heard.is_empty()
+    });
+    sum(&heard)
+}
+
+#[test]
+fn a_short_loss_of_the_connection_is_not_taken_for_a_death() {
+    let (database, mut first) = fresh();
+    open(&mut first, "r");
+    let mut second = join(&database);
+    cut(&database);
+    second.reopen().unwrap();
+    assert_eq!(second.follow(clock::now()), Ok(vec![]));
+    first.reopen().unwrap();
+    assert_eq!(second.follow(clock::now()), Ok(vec![]));
+    assert_eq!(second.total().unwrap().open, 1);
+}
+
+#[test]
+fn a_run_that_was_taken_for_dead_is_told_what_it_missed_and_not_that_it_died() {
+    let (database, mut first) = fresh();
+    open(&mut first, "mine");
+    cut(&database);
+    let mut second = join(&database);
+    let crashed = Amounts {
+        held: 100,
+        unknown: 1,
+        ..Amounts::NONE
+    };
+    assert_eq!(second.total().unwrap(), crashed);
+    settle(&mut second, complete(&running("theirs"))).unwrap();
+    for _ in 0..2 {
+        first.reopen().unwrap();
+    }
+    let theirs = Amounts {
+        charged: 40,
+        ..Amounts::NONE
+    };
+    let heard = first.follow(clock::now()).unwrap();
+    assert_eq!(sum(&heard), theirs, "its own request runs still");
+    settle(&mut first, complete(&running("mine"))).unwrap();
     let heard = second.follow(clock::now()).unwrap();
-    assert_eq!((heard[0].amounts.open, heard[0].amounts.unknown), (-1, 1));
+    assert_eq!(
+        sum(&heard),
+        Amounts {
+            charged: 40,
+            held: -100,
+            unknown: -1,
+            ..Amounts::NONE
+        }
+    );
+    assert_eq!(first.follow(clock::now()), Ok(vec![]));
+    let all = Amounts {
+        charged: 80,
+        ..Amounts::NONE
+    };
+    assert_eq!((first.total(), second.total()), (Ok(all), Ok(all)));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What is PostgreSQL's own: the way to a server, who lives, what a server answers.
 
 mod answers;
+mod doubt;
 mod liveness;
 mod outage;
 mod way;
@@ -58,4 +59,20 @@ fn ask(store: &mut PostgresStore, sql: &'static str) -> String {
         .link
         .run(async |session| Ok(session.client.query_one(sql, &[]).await?.try_get(0)?))
         .unwrap()
+}
+
+/// Ends the connections of all runs.
+fn cut(database: &Database) {
+    database.cut();
+    until_gone(database);
+}
+
+fn until_gone(database: &Database) {
+    until_so("the connections to be gone", || database.connections() == 0);
+}
+
+fn sum(postings: &[Posting]) -> Amounts {
+    postings
+        .iter()
+        .fold(Amounts::NONE, |sum, p| sum.plus(p.amounts))
 }

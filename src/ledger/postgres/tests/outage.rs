@@ -64,3 +64,25 @@ async fn a_connection_that_is_cut_again_and_again_loses_and_doubles_nothing() {
     let whole = apart(|| database.rows(whole));
     assert_eq!(whole, [[opened.len().to_string()]]);
 }
+
+#[tokio::test]
+async fn a_gateway_that_was_cut_off_hears_what_the_others_did_meanwhile() {
+    let database = Database::new();
+    let (ledger, ears) = cut_off(&database).await;
+    until("the loss to be noticed", || ears.failures() > 0).await;
+    apart(|| {
+        database.admit(true);
+        let mut other = join(&database);
+        settle(&mut other, complete(&running("other"))).unwrap();
+    });
+    until("the other's charge to be heard of", || {
+        let charged = ears
+            .adjustments()
+            .iter()
+            .map(|p| p.amounts.charged)
+            .sum::<i64>();
+        charged == 40
+    })
+    .await;
+    ledger.close();
+}

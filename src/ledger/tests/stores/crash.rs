@@ -244,7 +244,7 @@ fn when_one_of_two_processes_dies_the_other_finds_its_entries() {
         open(&mut first, "r");
         let (mut second, _) = ground.join();
         ground.kill(first);
-        let heard = second.follow(clock::now()).unwrap();
+        let heard = hears(&mut second);
         let moved = heard
             .iter()
             .fold(Amounts::NONE, |sum, p| sum.plus(p.amounts));

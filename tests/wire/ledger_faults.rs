@@ -1,0 +1,203 @@
+//! A SQLite ledger that another process holds locked, or whose disk is full: requests are refused or served as the config
+//! says, nothing that runs is lost, and it goes on by itself. The same with PostgreSQL is in `postgres`.
+
+use crate::support::ask::{chat, whole_chat};
+use crate::support::engine::Engine;
+use crate::support::events;
+use crate::support::gateway::Gateway;
+use crate::support::scratch::Scratch;
+use crate::support::script::{holding, tokens};
+use crate::support::wait::{self, ms};
+use rusqlite::Connection;
+use serde_json::Value;
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::Command;
+
+const BUDGET: &str = "budget = { units = 5000, period = \"total\" }";
+
+fn engine() -> Engine {
+    let (hold, run) = (holding(1), tokens(2, ms(0)));
+    Engine::scripted(move |call| {
+        if call.member("user") == "hold" {
+            hold(call)
+        } else {
+            run(call)
+        }
+    })
+}
+
+fn gateway(ledger: &str, engine: &Engine) -> Gateway {
+    Gateway::builder()
+        .backend(engine.addr())
+        .tenant(BUDGET)
+        .extra(&format!("[ledger]\n{ledger}"))
+        .start()
+}
+
+/// The lock that a writer holds, until it is dropped.
+fn lock(gateway: &Gateway) -> Connection {
+    let file = gateway.written.scratch.join("data/ledger.db");
+    let db = Connection::open(file).unwrap();
+    db.busy_timeout(ms(5000)).unwrap();
+    db.execute_batch("BEGIN IMMEDIATE").unwrap();
+    db
+}
+
+#[track_caller]
+fn waits_for_the_ledger(gateway: &Gateway, up: f64) {
+    wait::until(format!("streamgate_ledger_up to be {up}"), || {
+        let now = gateway.metric("streamgate_ledger_up", &[]);
+        if now == up {
+            Ok(())
+        } else {
+            Err(format!("it is {now}"))
+        }
+    });
+}
+
+/// Every entry, once as many as are expected have ended; what they cost is what the budget lacks.
+#[track_caller]
+fn books(gateway: &Gateway, count: usize) -> Vec<Value> {
+    gateway.settled();
+    let entries = wait::until(format!("{count} entries to have ended"), || {
+        let ran = gateway.command(&["ledger", "export"]);
+        let entries: Vec<Value> = ran
+            .out
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let ended = entries.iter().filter(|e| e["ended_at"].is_string()).count();
+        if ended == count && entries.len() == count {
+            Ok(entries)
+        } else {
+            Err(ran.all())
+        }
+    });
+    let charged: f64 = entries
+        .iter()
+        .map(|e| e["charged_units"].as_f64().unwrap())
+        .sum();
+    let remaining = gateway.metric("streamgate_budget_remaining_units", &[("tenant", "acme")]);
+    assert_eq!(remaining, 5000.0 - charged);
+    entries
+}
+
+/// One line of the log now and then, not one for each try.
+fn says_what_is_wrong(gateway: &Gateway, words: &str, advice: &str) {
+    let log = gateway.process.output();
+    let lines: Vec<&str> = log.lines().filter(|l| l.contains(words)).collect();
+    assert!((1..=2).contains(&lines.len()), "{words}: {log}");
+    for words in ["ledger.db", advice, "writes wait"] {
+        assert!(lines[0].contains(words), "{}", lines[0]);
+    }
+}
+
+/// With `on_error = "refuse"`: nothing is begun while the fault is there, and what was begun is settled after.
+fn refuses_during<Fault>(
+    fault: impl FnOnce(&Gateway) -> Fault,
+    (gateway, engine): (&Gateway, &Engine),
+    (words, advice): (&str, &str),
+) {
+    let mut stream = gateway.send(&chat().id("running").set("user", "hold"));
+    stream.says("t0 ");
+    let fault = fault(gateway);
+    for n in 0..3 {
+        gateway
+            .answer(&whole_chat().id(&format!("refused-{n}")))
+            .must_refuse(503, "ledger_unavailable");
+    }
+    waits_for_the_ledger(gateway, 0.0);
+    stream.close();
+    assert_eq!(gateway.ended("running")["state"], "CANCELLED");
+    assert_eq!(engine.calls().len(), 1, "a refused request ran");
+    says_what_is_wrong(gateway, words, advice);
+    drop(fault);
+    waits_for_the_ledger(gateway, 1.0);
+    assert!(events::is_done(&gateway.chat("after").rest()));
+    let states: Vec<Value> = books(gateway, 2)
+        .into_iter()
+        .map(|e| e["state"].clone())
+        .collect();
+    assert_eq!(states, ["CANCELLED", "COMPLETED"]);
+}
+
+const LOCKED: (&str, &str) = ("locked", "end the process that holds its lock");
+
+#[test]
+fn while_the_ledger_is_locked_requests_are_refused_and_what_runs_is_settled_later() {
+    let engine = engine();
+    let gateway = gateway("on_error = \"refuse\"", &engine);
+    refuses_during(lock, (&gateway, &engine), LOCKED);
+}
+
+#[test]
+fn while_the_ledger_is_locked_requests_are_served_where_the_config_says_so_and_booked_later() {
+    let engine = engine();
+    let gateway = gateway("on_error = \"serve\"", &engine);
+    gateway.chat("before").rest();
+    gateway.settled();
+    let lock = lock(&gateway);
+    for n in 0..3 {
+        let answer = gateway.answer(&whole_chat().id(&format!("served-{n}")));
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+    waits_for_the_ledger(&gateway, 0.0);
+    says_what_is_wrong(&gateway, LOCKED.0, LOCKED.1);
+    drop(lock);
+    waits_for_the_ledger(&gateway, 1.0);
+    for entry in books(&gateway, 4) {
+        assert_eq!(entry["state"], "COMPLETED", "{entry}");
+    }
+}
+
+/// A small disk in memory.
+struct Disk(Scratch);
+
+impl Disk {
+    /// Nothing where this user may not mount one.
+    fn mount() -> Option<Disk> {
+        let disk = Disk(Scratch::new());
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"])
+            .arg(disk.0.path())
+            .status();
+        mounted.is_ok_and(|status| status.success()).then_some(disk)
+    }
+
+    /// Takes all the room there is, until it is dropped.
+    fn fill(&self) -> Ballast {
+        let ballast = Ballast(self.0.join("ballast"));
+        let mut file = File::create(&ballast.0).unwrap();
+        while file.write_all(&[1; 4096]).is_ok() {}
+        ballast
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let unmounted = Command::new("umount").arg("-l").arg(self.0.path()).output();
+        unmounted.ok();
+    }
+}
+
+struct Ballast(PathBuf);
+
+impl Drop for Ballast {
+    fn drop(&mut self) {
+        std::fs::remove_file(&self.0).ok();
+    }
+}
+
+#[test]
+fn while_the_disk_is_full_requests_are_refused_and_what_runs_is_settled_later() {
+    let Some(disk) = Disk::mount() else {
+        return eprintln!("not tested: only root may mount a small disk");
+    };
+    let engine = engine();
+    let file = disk.0.join("ledger.db");
+    let gateway = gateway(&format!("url = \"sqlite:{}\"", file.display()), &engine);
+    let full = ("the disk is full", "free space on its disk");
+    refuses_during(|_| disk.fill(), (&gateway, &engine), full);
+}
