@@ -15,6 +15,8 @@ binary=$target/release/streamgate
 tools=$target/tests
 venv=$tools/venv
 nextest_version=0.9.143
+fuzz_version=0.13.2
+fuzz_seconds=60
 
 passed=()
 failed=()
@@ -45,6 +47,13 @@ install_nextest() {
   cargo nextest --version 2>/dev/null && return
   # without the part that updates itself, which is half of its dependencies
   cargo install cargo-nextest --version "$nextest_version" --locked --no-default-features --features default-no-update
+}
+
+# libFuzzer, which cargo-fuzz builds, is C++.
+install_fuzz() {
+  command -v c++ >/dev/null || apt_install g++ || return
+  cargo fuzz --version 2>/dev/null && return
+  timeout 900 cargo install cargo-fuzz --version "$fuzz_version" --locked
 }
 
 # Makes the virtual environment again where the pinned versions are no longer those it was made from.
@@ -79,6 +88,11 @@ start_postgres() {
   STREAMGATE_TEST_POSTGRES=$(bash tests/postgres.sh start) && export STREAMGATE_TEST_POSTGRES
 }
 
+# The fuzzed crate is a workspace of its own.
+format() {
+  cargo fmt --check && cargo fmt --manifest-path tests/fuzz/Cargo.toml --check
+}
+
 test_configs() {
   local file found=0
   for file in conf/*.toml; do
@@ -92,6 +106,17 @@ test_configs() {
   [ "$found" = 1 ]
 }
 
+# Without a sanitizer a stable toolchain will do: broken rules and overflows are panics. What it finds is kept for the
+# next run; an input that breaks a rule is named in the output and lies in the same folder.
+fuzz_streams() {
+  local corpus=$tools/fuzz/corpus found=$tools/fuzz/found/
+  mkdir -p "$corpus" "$found"
+  timeout 900 cargo fuzz run --fuzz-dir tests/fuzz --target-dir "$target/fuzz" --sanitizer none \
+    stream "$corpus" tests/fuzz/corpus/stream -- \
+    -max_total_time="$fuzz_seconds" -timeout=10 -rss_limit_mb=1024 -dict=tests/fuzz/stream.dict \
+    -artifact_prefix="$found" -print_final_stats=1 -verbosity=0 2>&1 | grep --invert-match '# Uses: '
+}
+
 test_sdks() {
   "$venv/bin/python" -B -m pytest tests/sdk --binary "$binary"
 }
@@ -99,15 +124,17 @@ test_sdks() {
 trap 'bash tests/postgres.sh stop' EXIT
 
 step 'install cargo-nextest' install_nextest
+step 'install cargo-fuzz' install_fuzz
 step 'install the Python SDKs' install_python_sdks
 step 'install the npm SDK' install_npm_sdk
-step 'format' cargo fmt --check
+step 'format' format
 step 'clippy' cargo clippy --release --locked --all-targets -- -D warnings
 step 'build' cargo build --release --locked
 step 'start PostgreSQL' start_postgres
 step 'tests' cargo nextest run --release --locked
 step 'every file in conf/' test_configs
 step 'the official SDKs' test_sdks
+step "scanner and meters fuzzed for $fuzz_seconds s" fuzz_streams
 
 printf '\n=== summary\n'
 for name in "${passed[@]}"; do printf 'passed  %s\n' "$name"; done

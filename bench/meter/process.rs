@@ -1,6 +1,6 @@
 //! The CPU time of a process, as the kernel counts it.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// User and system time of a process and of those it has started that still run.
@@ -31,6 +31,17 @@ impl Cpu {
     pub fn total(self) -> Duration {
         self.user + self.system
     }
+}
+
+/// Keeps a process and all its threads on one core, so that it is not moved about in the middle of a measurement. Whether
+/// that could be done: it takes `taskset` and a core of that number.
+pub fn keep_on_core(pid: u32, core: usize) -> bool {
+    let told = Command::new("taskset")
+        .args(["-acp", &core.to_string(), &pid.to_string()])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    told.is_ok_and(|status| status.success())
 }
 
 /// Fields 14 and 15 of `/proc/PID/stat` (proc_pid_stat(5)), in clock ticks.

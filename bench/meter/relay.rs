@@ -3,7 +3,7 @@
 use crate::crowd::Crowd;
 use crate::engine::{Engine, GAP, Kind};
 use crate::nginx::{self, Nginx};
-use crate::process::Cpu;
+use crate::process::{Cpu, keep_on_core};
 use crate::support::gateway::Gateway;
 use crate::support::wait;
 use std::time::{Duration, Instant};
@@ -50,6 +50,9 @@ struct Ground {
 
 pub fn measure() -> Relayed {
     let ground = Ground::start();
+    if !ground.keep_apart() {
+        println!("the relays share their cores with engine and clients: expect more noise");
+    }
     let mut relayed = Relayed::default();
     for round in 1..=ROUNDS {
         println!("round {round} of {ROUNDS}");
@@ -83,6 +86,13 @@ impl Ground {
             events,
             unread,
         }
+    }
+
+    /// Relays on one core, everything else on the other.
+    fn keep_apart(&self) -> bool {
+        let relays = std::iter::once(self.gateway.process.pid())
+            .chain(self.nginx.iter().flat_map(Nginx::pids));
+        relays.into_iter().all(|pid| keep_on_core(pid, 0)) && keep_on_core(std::process::id(), 1)
     }
 
     fn through_gateway(&self, kind: Kind) -> Turn {

@@ -44,7 +44,10 @@ impl Http2 {
                 .await
                 .unwrap_or_else(|e| panic!("connecting to {addr}: {e}"));
             socket.set_nodelay(true).expect("TCP_NODELAY");
-            h2::client::handshake(socket)
+            // a stream that is not read must not take the window of all
+            h2::client::Builder::new()
+                .initial_connection_window_size(1 << 20)
+                .handshake(socket)
                 .await
                 .unwrap_or_else(|e| panic!("HTTP/2 with {addr}: {e}"))
         });
@@ -62,23 +65,34 @@ impl Http2 {
     /// Sends a whole request.
     #[track_caller]
     pub fn send(&self, ask: &Ask) -> Http2Stream {
+        self.try_send(ask)
+            .unwrap_or_else(|e| panic!("sending over HTTP/2: {e}"))
+    }
+
+    /// As `send`, where the other side may have closed.
+    pub fn try_send(&self, ask: &Ask) -> Result<Http2Stream, String> {
         let (head, body) = ask.http2();
-        let mut stream = self.open(head, body.is_empty());
+        let mut stream = self.try_open(head, body.is_empty())?;
         if !body.is_empty() {
-            stream.upload(body, true);
+            stream.try_upload(body, true)?;
         }
-        stream
+        Ok(stream)
     }
 
     /// Sends a request's head.
     #[track_caller]
     pub fn open(&self, head: http::Request<()>, whole: bool) -> Http2Stream {
+        self.try_open(head, whole)
+            .unwrap_or_else(|e| panic!("opening a stream: {e}"))
+    }
+
+    fn try_open(&self, head: http::Request<()>, whole: bool) -> Result<Http2Stream, String> {
         let sent = self.runtime.block_on(async {
             let mut client = self.client.clone().ready().await?;
             client.send_request(head, whole)
         });
-        let (answer, sending) = sent.unwrap_or_else(|e| panic!("sending over HTTP/2: {e}"));
-        Http2Stream {
+        let (answer, sending) = sent.map_err(|e| e.to_string())?;
+        Ok(Http2Stream {
             runtime: self.runtime.clone(),
             sending,
             answer: Some(answer),
@@ -87,7 +101,7 @@ impl Http2 {
             headers: HeaderMap::new(),
             body: Vec::new(),
             complete: false,
-        }
+        })
     }
 
     /// Closes the connection, whatever still runs on it.

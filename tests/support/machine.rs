@@ -19,6 +19,26 @@ pub fn descriptors(pid: u32) -> Vec<u32> {
         .collect()
 }
 
+/// Time spent on the CPU, in hundredths of a second.
+#[track_caller]
+pub fn cpu_ticks(pid: u32) -> u64 {
+    let stat = read(pid, "stat");
+    // the name in brackets may hold anything
+    let fields: Vec<&str> = stat
+        .rsplit(')')
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .collect();
+    let field = |n: usize| {
+        fields
+            .get(n)
+            .and_then(|f| f.parse::<u64>().ok())
+            .unwrap_or(0)
+    };
+    field(11) + field(12)
+}
+
 #[track_caller]
 fn read(pid: u32, name: &str) -> String {
     let path = format!("/proc/{pid}/{name}");

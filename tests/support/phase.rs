@@ -99,7 +99,11 @@ impl Phase {
         match self {
             Phase::MidStream => EVENTS,
             Phase::AfterTheEnd => 1,
-            _ => 0,
+            Phase::Connecting
+            | Phase::BeforeHeaders
+            | Phase::BeforeFirstEvent
+            | Phase::Whole
+            | Phase::InWholeBody => 0,
         }
     }
 
@@ -109,7 +113,11 @@ impl Phase {
         match self {
             Phase::AfterTheEnd => ["COMPLETED", "upstream", "complete", "ok"],
             Phase::Connecting => ["CANCELLED", whom, "none", "aborted"],
-            _ => ["CANCELLED", whom, "aborted", "aborted"],
+            Phase::BeforeHeaders
+            | Phase::BeforeFirstEvent
+            | Phase::MidStream
+            | Phase::Whole
+            | Phase::InWholeBody => ["CANCELLED", whom, "aborted", "aborted"],
         }
     }
 
@@ -140,10 +148,10 @@ impl Phase {
             "{record}"
         );
         assert!(units("delivered_units") >= read, "{record}");
-        let cost = match self {
-            // what ended before the upstream was called costs nothing
-            Phase::Connecting => 0,
-            _ => units("input_units") + units("generated_units"),
+        // what ended before the upstream was called costs nothing
+        let cost = match record["upstream_end"] == "none" {
+            true => 0,
+            false => units("input_units") + units("generated_units"),
         };
         assert_eq!(units("charged_units"), cost, "{record}");
     }
@@ -172,11 +180,9 @@ impl Endpoint {
     pub fn is_there(self, phase: Phase, body: &[u8]) -> bool {
         let dialect = self.dialect();
         let read = dialect.texts(body).len() >= phase.read();
-        match phase {
-            Phase::AfterTheEnd => read && events::find(body, dialect.client_end()).is_some(),
-            Phase::InWholeBody => !body.is_empty(),
-            _ => read,
-        }
+        let ended = || events::find(body, dialect.client_end()).is_some();
+        let begun = || !body.is_empty();
+        read && (phase != Phase::AfterTheEnd || ended()) && (phase != Phase::InWholeBody || begun())
     }
 
     /// Whether a client gets a status before its request ends.
@@ -197,11 +203,14 @@ impl Endpoint {
                 Ask::post("/v1/embeddings").json(json!({"model": "m", "input": "hello there"}))
             }
         };
-        let model = match (phase, self.dialect()) {
-            (Phase::Connecting, Dialect::Messages) => "deaf-claude",
-            (Phase::Connecting, _) => "deaf",
-            (_, Dialect::Messages) => "claude",
-            _ => "m",
+        let model = match (
+            phase == Phase::Connecting,
+            self.dialect() == Dialect::Messages,
+        ) {
+            (true, true) => "deaf-claude",
+            (true, false) => "deaf",
+            (false, true) => "claude",
+            (false, false) => "m",
         };
         ask.set("model", model)
             .header("X-Phase", &format!("{phase:?}"))

@@ -532,6 +532,40 @@ fn tricks_in_a_path_find_nothing() {
     check_all(tricks());
 }
 
+/// What stands in a body is never a request, whatever becomes of the one it belongs to.
+#[test]
+fn the_body_of_a_refused_request_is_not_taken_for_a_request() {
+    let engine = Engine::scripted(tokens(1, ms(0)));
+    let gateway = Gateway::before(&engine);
+    let inside = whole_chat().id("inside").bytes();
+    let cases = [
+        (401, Ask::post("/v1/chat/completions").key("sk-nobody")),
+        (404, Ask::post("/nothing")),
+        (405, Ask::post("/v1/models")),
+        (415, whole_chat().header("Content-Encoding", "gzip")),
+        (400, Ask::post("/v1/chat/completions").id("a b")),
+        (400, Ask::post("/v1/chat/completions")),
+        (
+            431,
+            Ask::post("/v1/chat/completions").header("X-Large", &"x".repeat(70_000)),
+        ),
+    ];
+    for (status, ask) in cases {
+        let mut stream = Stream::connect(gateway.addr());
+        stream.write(&ask.body(inside.clone()).bytes());
+        // the next request has its own answer, or none where the connection is closed
+        stream.try_write(&Ask::get("/v1/models").bytes()).ok();
+        assert_eq!(stream.next_answer().status, status);
+        if let Ok(next) = stream.try_answer() {
+            assert_eq!(next.json()["object"], "list", "behind {status}");
+        }
+    }
+    assert_eq!(engine.calls().len(), 0);
+    gateway
+        .answer(&Ask::get("/generations/inside"))
+        .must_refuse(404, "unknown_request");
+}
+
 /// A method on a path: its status, and what `Allow` says.
 #[test]
 fn other_methods_are_told_what_is_allowed() {

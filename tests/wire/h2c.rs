@@ -5,6 +5,7 @@ use crate::support::ask::chat;
 use crate::support::engine::Engine;
 use crate::support::events;
 use crate::support::gateway::Gateway;
+use crate::support::http2::Http2;
 use crate::support::script::{holding, tokens};
 use crate::support::wait::{PATIENCE, ms};
 use bytes::Bytes;
@@ -134,4 +135,28 @@ fn http_1_goes_on_beside_it() {
     let engine = Engine::scripted(tokens(2, ms(0)));
     let gateway = gateway(&engine);
     assert!(events::is_done(&gateway.chat("h1-1").rest()));
+}
+
+/// Streams that are opened and reset, faster than any work can be done for them.
+#[test]
+fn a_flood_of_resets_leaves_nothing_behind() {
+    let engine = Engine::scripted(holding(1));
+    let gateway = gateway(&engine);
+    for round in 0..4 {
+        let connection = Http2::connect(gateway.addr());
+        for n in 0..500 {
+            // the gateway may have enough of it and close
+            match connection.try_send(&chat().id(&format!("flood-{round}-{n}"))) {
+                Ok(stream) => stream.reset(),
+                Err(_) => break,
+            }
+        }
+        connection.close();
+    }
+    gateway.settled();
+    let mut stream = Http2::connect(gateway.addr()).send(&chat().id("after"));
+    stream.until(|body| events::count(body, b"t0 ") > 0);
+    assert_eq!(stream.status, 200);
+    stream.reset();
+    gateway.settled();
 }

@@ -5,6 +5,7 @@ use crate::support::client::Stream;
 use crate::support::engine::Engine;
 use crate::support::gateway::Gateway;
 use crate::support::http2::Http2;
+use crate::support::machine;
 use crate::support::random::Random;
 use crate::support::script::{holding, silent, tokens};
 use crate::support::wait::{self, ms, seconds};
@@ -300,6 +301,39 @@ fn a_body_that_is_too_large_is_413_and_its_client_can_read_it() {
     assert_eq!(stream.status, 413, "over HTTP/2");
     assert_eq!(engine.calls().len(), 0);
     gateway.settled();
+}
+
+/// Half a chunk's head and a close once kept a whole core busy.
+#[test]
+fn uploads_that_break_off_leave_nothing_that_spins() {
+    let engine = Engine::scripted(tokens(51, ms(20)));
+    let gateway = Gateway::before(&engine);
+    let head = chat()
+        .head_for(0)
+        .replace("Content-Length: 0", "Transfer-Encoding: chunked");
+    let half = [head.as_str(), "4\r"].concat();
+    let kept: Vec<Stream> = (0..8)
+        .map(|n| {
+            let mut stream = Stream::connect(gateway.addr());
+            stream.write(half.as_bytes());
+            if n % 2 == 0 {
+                stream.half_close();
+            }
+            stream
+        })
+        .collect();
+    let pid = gateway.process.pid();
+    let mut running = gateway.chat("running");
+    running.says("t0 ");
+    let ticks = machine::cpu_ticks(pid);
+    (1..51).for_each(|n| running.says(&format!("t{n} ")));
+    let used = machine::cpu_ticks(pid) - ticks;
+    assert!(
+        used < 50,
+        "{used} hundredths of a second on the CPU in one: it spins"
+    );
+    drop(kept);
+    assert_eq!(engine.calls().len(), 1);
 }
 
 #[test]

@@ -90,9 +90,10 @@ impl Client {
             Client::One(stream) if way == Way::Killed => (None, die_with(stream)),
             Client::One(stream) => {
                 let left = Instant::now();
-                match way {
-                    Way::Rst => stream.reset(),
-                    _ => stream.close(),
+                if way == Way::Rst {
+                    stream.reset();
+                } else {
+                    stream.close();
                 }
                 (None, left)
             }

@@ -6,6 +6,7 @@ use crate::support::client::Stream;
 use crate::support::engine::{Call, Engine, Played, Seen};
 use crate::support::events;
 use crate::support::gateway::Gateway;
+use crate::support::http2::Http2;
 use crate::support::machine;
 use crate::support::script::tokens;
 use crate::support::wait::{self, ms, seconds};
@@ -119,6 +120,59 @@ fn they_cost_little_memory_and_are_ended_by_the_write_time_out() {
     );
     assert_eq!(gateway.access_line("slow")["ended_by"], "slow_reader");
     drop(stream);
+}
+
+#[test]
+fn many_of_them_cost_no_more_each() {
+    const MANY: u64 = 40;
+    // what a stream costs at all, and what may wait of it on its way
+    const EACH: u64 = 256 << 10;
+    let engine = engine();
+    let gateway = Gateway::builder()
+        .backend(engine.addr())
+        .server("socket_buffer = \"64KiB\"")
+        .start();
+    assert!(events::is_done(&gateway.send(&chat()).rest()));
+    let before = machine::resident(gateway.process.pid());
+    let streams: Vec<Stream> = (0..MANY)
+        .map(|n| unread(&gateway, &format!("many-{n}")))
+        .collect();
+    for n in 0..streams.len() {
+        stands_still(&engine.call(n + 1));
+    }
+    let grown = machine::resident(gateway.process.pid()).saturating_sub(before);
+    assert!(grown < MANY * EACH, "{} KiB each", grown / MANY / 1024);
+    streams.into_iter().for_each(Stream::reset);
+    gateway.settled();
+}
+
+#[test]
+fn a_stream_of_many_on_one_connection_is_not_held_up_by_one_that_is_not_read() {
+    let engine = engine();
+    let gateway = Gateway::builder()
+        .backend(engine.addr())
+        .listen("h2c = true")
+        .pool("stream = { write_timeout = \"1500ms\" }")
+        .start();
+    let connection = Http2::connect(gateway.addr());
+    let ask = |id: &str, user: &str| chat().id(id).set("user", user).set("max_tokens", 4000);
+    let mut left = connection.send(&ask("left", "flood"));
+    let mut unread = connection.send(&ask("unread", "flood"));
+    for stream in [&mut left, &mut unread] {
+        stream.until(|_| true);
+    }
+    stands_still(&engine.call(0));
+    stands_still(&engine.call(1));
+    let mut read = connection.send(&ask("read", "run"));
+    assert!(events::is_done(&read.rest()));
+    left.reset();
+    engine.call(0).closed();
+    assert_eq!(gateway.ended("left")["ended_by"], "client_closed");
+    engine.call(1).closed_within(seconds(5));
+    assert_eq!(gateway.ended("unread")["ended_by"], "slow_reader");
+    let mut again = connection.send(&ask("again", "run"));
+    assert!(events::is_done(&again.rest()));
+    gateway.settled();
 }
 
 #[test]

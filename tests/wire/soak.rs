@@ -138,7 +138,13 @@ impl Job {
             How::Whole => ask.without("stream"),
             How::WrongKey => ask.key("sk-nobody"),
             How::WrongModel => ask.set("model", "nope"),
-            _ => ask,
+            How::Reads
+            | How::Closes
+            | How::Resets
+            | How::StopsSending
+            | How::PipelinesAndLeaves
+            | How::Cancels
+            | How::ResetsStream => ask,
         }
     }
 }
@@ -213,9 +219,10 @@ impl Client<'_> {
             stream.write(&chat().head_for(100).into_bytes());
         }
         self.lets_pass(job, &mut stream);
-        match job.how {
-            How::Resets => stream.reset(),
-            _ => stream.close(),
+        if job.how == How::Resets {
+            stream.reset();
+        } else {
+            stream.close();
         }
         Ok(())
     }

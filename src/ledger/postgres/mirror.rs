@@ -2,10 +2,10 @@
 //! was taken for dead was told nothing for a while, and learns from this what it missed. Pure.
 
 use crate::budget::Hour;
-use crate::exchange::RequestId;
 use crate::ledger::entry::Entry;
 use crate::ledger::store::Standing;
 use crate::ledger::sums::{Amounts, Posting, signed};
+use crate::record::RequestId;
 use crate::tenant::TenantName;
 use std::collections::{BTreeMap, BTreeSet};
 

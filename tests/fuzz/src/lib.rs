@@ -1,34 +1,37 @@
 //! The parts of streamgate that read what an upstream sends, and what must hold of them whatever it sends.
 //!
-//! The scanner and the meters are pure: they are taken from `src/` by path, with the few types they need.
+//! The scanner and the meters are pure: they are taken from `src/` by path, with the few types they need, so that
+//! nothing of Pingora is built for them.
 
-#[path = "../../../src/api/mod.rs"]
 pub mod api;
-#[path = "../../../src/config/mod.rs"]
-pub mod config;
 #[path = "../../../src/sse/mod.rs"]
 pub mod sse;
-
-#[path = "../../../src/record/id.rs"]
-mod id;
-#[path = "../../../src/tenant/name.rs"]
-mod name;
 #[path = "../../../src/record/state.rs"]
-mod state;
+pub mod state;
 #[path = "../../../src/budget/units.rs"]
-mod units;
+pub mod units;
 
 pub mod budget {
     pub use crate::units::Units;
 }
 
 pub mod record {
-    pub use crate::id::RequestId;
-    pub use crate::state::{Api, EndedBy, Outcome, State, UpstreamEnd, UsageSource};
+    pub use crate::state::{Api, UsageSource};
 }
 
-pub mod tenant {
-    pub use crate::name::TenantName;
+/// The choices of a pool that scanner and meters know.
+pub mod config {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Protocol {
+        OpenAi,
+        Anthropic,
+    }
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum LineEnds {
+        Keep,
+        Lf,
+    }
 }
 
 mod answer;
