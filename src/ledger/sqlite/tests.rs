@@ -360,3 +360,24 @@ fn a_process_makes_its_lock_anew_where_somebody_removed_it() {
         }
     );
 }
+
+#[test]
+fn a_file_shrinks_where_much_of_it_was_forgotten() {
+    let (_scratch, mut store) = fresh();
+    let large = |n: i64| {
+        let mut record = complete(&running(&format!("r{n}")));
+        record.error = Some("x".repeat(20_000));
+        Write::Settle(Box::new(record), true)
+    };
+    let writes: Vec<Write> = (0..2000).map(large).collect();
+    store.commit(&writes, clock::now()).unwrap();
+    let pages = |store: &SqliteStore| -> i64 {
+        let count = |r: &rusqlite::Row<'_>| r.get(0);
+        store.db.query_row("PRAGMA page_count", (), count).unwrap()
+    };
+    let before = pages(&store);
+    while store.forget(clock::now()).unwrap() {}
+    let after = pages(&store);
+    assert!(after < before / 2, "{after} pages, {before} before");
+    assert!(!store.forget(clock::now()).unwrap(), "it comes to an end");
+}
