@@ -44,8 +44,7 @@ fn main() {
     let entries = entries();
     let turns = admission::measure();
     report::print_turns(&turns);
-    let large = large::measure(entries);
-    report::print_large(&large);
+    let large = large::measure(entries, report::print_large);
     let path = report::write(&turns, &large);
     println!("\nwritten to {}", path.display());
 }

@@ -58,27 +58,25 @@ fn print_table(turns: &[Turn], what: &str, of: fn(&Turn) -> f64) {
     }
 }
 
-pub fn print_large(large: &[Large]) {
-    for ledger in large {
-        println!(
-            "\n{} with {} entries, {:.1} GB, made in {:.0?}",
-            ledger.store,
-            ledger.entries,
-            ledger.bytes as f64 / 1e9,
-            ledger.filled
-        );
-        let [crash, usual] = ledger.starts;
-        print_time("start, with a crash to be found", crash, Some(START_MAX));
-        print_time("start", usual, Some(START_MAX));
-        for (words, took) in &ledger.commands {
-            let bar = words.starts_with("report").then_some(REPORT_MAX);
-            print_time(&format!("ledger {words}"), *took, bar);
-        }
-        println!(
-            "  {:<60}{:>8.0}",
-            "entries a second, opened and settled", ledger.per_second
-        );
+pub fn print_large(ledger: &Large) {
+    println!(
+        "\n{} with {} entries, {:.1} GB, made in {:.0?}",
+        ledger.store,
+        ledger.entries,
+        ledger.bytes as f64 / 1e9,
+        ledger.filled
+    );
+    let [crash, usual] = ledger.starts;
+    print_time("start, with a crash to be found", crash, Some(START_MAX));
+    print_time("start", usual, Some(START_MAX));
+    for (words, took) in &ledger.commands {
+        let bar = words.starts_with("report").then_some(REPORT_MAX);
+        print_time(&format!("ledger {words}"), *took, bar);
     }
+    println!(
+        "  {:<60}{:>8.0}",
+        "entries a second, opened and settled", ledger.per_second
+    );
 }
 
 fn print_time(what: &str, took: Duration, bar: Option<Duration>) {

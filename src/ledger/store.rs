@@ -84,7 +84,8 @@ pub(super) trait Store: Send {
     /// What all accounts come to, as far as the last `follow` saw what other processes did.
     fn total(&mut self) -> Result<Amounts, LedgerError>;
 
-    /// Forgets some entries that ended before a moment. Whether more may be left to forget.
+    /// Forgets some entries that ended before a moment, or gives back some of the space they took. Whether more may be
+    /// left to do.
     fn forget(&mut self, before: Timestamp) -> Result<bool, LedgerError>;
 
     /// Takes over what may change while it runs.

@@ -201,12 +201,11 @@ fn note_followed(store: &SqliteStore, newest: i64) -> Result<(), Error> {
     transaction.commit()
 }
 
-/// Removes some entries that ended before a moment, oldest first; those that run or await their bill stay. Whether
-/// more may be left.
+/// Removes some entries that ended before a moment, oldest first; those that run or await their bill stay. Where there
+/// are none, makes the file smaller. Whether more may be left to do.
 pub(super) fn forget(db: &Connection, before: Timestamp) -> Result<bool, Error> {
     if forgettable(db, before)?.is_empty() {
-        give_back_space(db)?;
-        return Ok(false);
+        return give_back_space(db);
     }
     // Looked up again: an id may have been opened once more in between.
     let transaction = begin(db)?;
@@ -230,20 +229,17 @@ fn forgettable(db: &Connection, before: Timestamp) -> Result<Vec<i64>, Error> {
     .collect()
 }
 
-/// Makes the file smaller by a little, where much of it is empty.
-fn give_back_space(db: &Connection) -> Result<(), Error> {
+/// Makes the file smaller by a little, where much of it is empty. Whether it has become so.
+fn give_back_space(db: &Connection) -> Result<bool, Error> {
     let number = |sql: &str| -> Result<i64, Error> { db.query_row(sql, (), |row| row.get(0)) };
-    let (free, all) = (
-        number("PRAGMA freelist_count")?,
-        number("PRAGMA page_count")?,
-    );
-    if free < SLACK_MIN || free < all / 4 {
-        return Ok(());
+    let free = number("PRAGMA freelist_count")?;
+    if free < SLACK_MIN || free < number("PRAGMA page_count")? / 4 {
+        return Ok(false);
     }
-    let mut statement = db.prepare_cached("PRAGMA incremental_vacuum(512)")?;
+    let mut statement = db.prepare_cached("PRAGMA incremental_vacuum(128)")?;
     let mut rows = statement.query(())?;
     while rows.next()?.is_some() {}
-    Ok(())
+    Ok(number("PRAGMA freelist_count")? < free)
 }
 
 /// Removes lock files of dead runs that no list names any more.

@@ -8,9 +8,9 @@ use crate::ledger::sqlite::SqliteStore;
 use crate::ledger::store::{Committed, Standing, Store, Write};
 use crate::ledger::worker::Clockwork;
 use crate::ledger::{Amounts, Known, Ledger, LedgerError, Opened, Posting, owner};
-use crate::record::RequestId;
+use crate::record::{RequestId, State};
 use crate::tenant::TenantName;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 /// What fails.
@@ -228,6 +228,32 @@ async fn an_opening_that_waited_is_written_as_soon_as_the_trouble_is_over() {
     stage.plan(|p| p.all = None);
     assert_eq!(opening.await, Ok(Opened::New));
     stage.ledger.close();
+}
+
+#[tokio::test]
+async fn on_a_slow_disk_an_opening_fails_in_time_and_leaves_nothing_open() {
+    let stage = stage();
+    let gate = stage.gate.clone();
+    let ((close, closed), (open, opened)) = (mpsc::channel(), mpsc::channel::<()>());
+    let disk = std::thread::spawn(move || {
+        let _held = gate.lock().unwrap();
+        close.send(()).unwrap();
+        opened.recv().unwrap_err();
+    });
+    closed.recv().unwrap();
+    let error = stage.ledger.open(opening("late")).await.unwrap_err();
+    assert!(error.to_string().contains("its disk is slow"), "{error}");
+    stage.ledger.settle(complete(&running("other")), true);
+    drop(open);
+    disk.join().unwrap();
+    let late = stage.ledger.find(&acme(), &id("late")).await;
+    let late = late.unwrap().unwrap().record;
+    assert_eq!(late.state, State::Failed);
+    assert_eq!(
+        late.error.as_deref(),
+        Some("the ledger did not answer in time")
+    );
+    assert_eq!(stage.charged_in_the_end(), (40, 0, 0));
 }
 
 #[tokio::test]
