@@ -14,6 +14,7 @@ pub enum Signal {
     Term,
     Int,
     Quit,
+    Hup,
 }
 
 impl Signal {
@@ -22,6 +23,7 @@ impl Signal {
             Signal::Term => "TERM",
             Signal::Int => "INT",
             Signal::Quit => "QUIT",
+            Signal::Hup => "HUP",
         }
     }
 }
