@@ -1,6 +1,6 @@
 //! Answers of the admin listener: lines of text for probes, JSON for the API.
 
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderValue, Response, StatusCode};
 use serde::Serialize;
 use serde_json::json;
@@ -45,6 +45,18 @@ pub fn wrong_method(allow: &'static str) -> Answer {
     );
     let allow = HeaderValue::from_static(allow);
     answer.headers_mut().insert(ALLOW, allow);
+    answer
+}
+
+/// The token is missing or wrong, with how one is shown (RFC 9110, section 15.5.2).
+pub fn wrong_token() -> Answer {
+    let mut answer = error(
+        StatusCode::UNAUTHORIZED,
+        "invalid_token",
+        "the admin token is missing or wrong; send `Authorization: Bearer TOKEN`",
+    );
+    let bearer = HeaderValue::from_static("Bearer");
+    answer.headers_mut().insert(WWW_AUTHENTICATE, bearer);
     answer
 }
 

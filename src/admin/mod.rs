@@ -8,6 +8,7 @@ mod answer;
 mod gauges;
 mod overview;
 
+use crate::config;
 use crate::ledger::LedgerError;
 use crate::ops::Reloading;
 use crate::proxy::Hub;
@@ -114,7 +115,15 @@ impl AdminApp {
 
     fn check(&self, session: &ServerSession) -> Result<(), Denied> {
         let rules = self.hub.rules();
-        let token = rules.config.admin.as_ref().and_then(|a| a.token.as_ref());
+        // a reload changes the token of the address that is served; another address needs an upgrade, and what is served
+        // until then keeps its token
+        let served = self.hub.started.admin.as_ref();
+        let reloaded = rules.config.admin.as_ref();
+        let same = |a: &&config::Admin| served.is_some_and(|s| s.addr == a.addr);
+        let token = reloaded
+            .filter(same)
+            .or(served)
+            .and_then(|a| a.token.as_ref());
         access::check(&session.req_header().headers, token)
     }
 
@@ -174,11 +183,7 @@ impl AdminApp {
 
 fn refusal(denied: Denied) -> Answer {
     match denied {
-        Denied::Token => error(
-            StatusCode::UNAUTHORIZED,
-            "invalid_token",
-            "the admin token is missing or wrong; send `Authorization: Bearer TOKEN`",
-        ),
+        Denied::Token => answer::wrong_token(),
         Denied::Elsewhere => error(
             StatusCode::FORBIDDEN,
             "forbidden",

@@ -23,6 +23,8 @@ pub struct Pool {
     pub shed: Option<Arc<Shed>>,
     pub retries: RetryBudget,
     members: Vec<Arc<Member>>,
+    /// Backends that a reload took away and that something still runs on: one that comes back finds it counted.
+    gone: Vec<Arc<Member>>,
     balancer: Balancer,
 }
 
@@ -58,11 +60,15 @@ impl Pool {
         before: Option<&Pool>,
         metrics: &Metrics,
     ) -> Pool {
+        let known: Vec<_> =
+            before.map_or_else(Vec::new, |p| p.members.iter().chain(&p.gone).collect());
         let member = |backend: &config::Backend| {
-            let known = before.and_then(|p| p.members.iter().find(|m| m.addr == backend.addr));
-            known.map_or_else(|| Member::new(backend), |m| m.again(backend))
+            let same = known.iter().find(|m| m.addr == backend.addr);
+            same.map_or_else(|| Member::new(backend), |m| m.again(backend))
         };
         let members: Vec<_> = rules.backends.iter().map(member).collect();
+        let is_gone = |m: &Member| members.iter().all(|is| is.addr != m.addr);
+        let gone = known.iter().filter(|m| m.slots.used() > 0 && is_gone(m));
         let slots = before.map_or_else(|| Slots::new(None), |p| p.slots.clone());
         let queue = before.map_or_else(
             || PoolQueue::new(&rules.name, slots.clone(), rules.queue.clone(), metrics),
@@ -83,12 +89,18 @@ impl Pool {
             queue,
             shed: shed.map(|marks| shedding(&rules.name, marks, before)),
             retries: RetryBudget::new(),
+            gone: gone.map(|m| Arc::clone(m)).collect(),
             members,
             balancer,
             rules: rules.clone(),
         };
         pool.refresh().await;
         pool
+    }
+
+    /// Whether anything runs in it or waits to.
+    pub fn is_used(&self) -> bool {
+        self.slots.used() > 0 || !self.queue.is_empty()
     }
 
     /// Discovers the backends anew.

@@ -7,18 +7,27 @@ use std::sync::Arc;
 
 pub struct Pools {
     pools: Vec<Arc<Pool>>,
+    /// Those that a reload took away and that something still runs in: one that comes back finds it counted.
+    gone: Vec<Arc<Pool>>,
 }
 
 impl Pools {
     /// The pools of a configuration; `before` are those of the one it takes the place of.
     pub async fn start(config: &Config, before: Option<&Pools>, metrics: &Metrics) -> Pools {
+        let before: Vec<_> =
+            before.map_or_else(Vec::new, |b| b.pools.iter().chain(&b.gone).collect());
         let mut pools = Vec::with_capacity(config.pools.len());
         for rules in &config.pools {
-            let same = before.and_then(|b| b.pools.iter().find(|p| p.rules.name == rules.name));
-            let (shed, same) = (config.shed.as_ref(), same.map(Arc::as_ref));
+            let same = before.iter().find(|p| p.rules.name == rules.name);
+            let (shed, same) = (config.shed.as_ref(), same.map(|p| p.as_ref()));
             pools.push(Arc::new(Pool::start(rules, shed, same, metrics).await));
         }
-        Pools { pools }
+        let is_gone = |p: &Pool| config.pools.iter().all(|rules| rules.name != p.rules.name);
+        let gone = before.into_iter().filter(|p| p.is_used() && is_gone(p));
+        Pools {
+            gone: gone.cloned().collect(),
+            pools,
+        }
     }
 
     /// The pool that serves a model by its public name.

@@ -2,7 +2,8 @@
 
 use super::drain::Drain;
 use super::log_file::LogFile;
-use crate::exchange::Registry;
+use crate::exchange::{Live, Registry};
+use crate::record::State;
 use async_trait::async_trait;
 use pingora_core::server::{ShutdownSignal, ShutdownSignalWatch};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -160,9 +161,13 @@ impl Signals {
         }
     }
 
-    /// Asks every running request to end and gives them time for their last event.
+    /// Asks every running request to end and gives them time for their last event. Those that wait for a slot are asked
+    /// first: else they would be given the slots of the others, and run for nothing.
     async fn end_all(&self, last_words: Duration) {
-        for live in self.registry.all() {
+        let is_queued = |live: &Arc<Live>| live.record().state == State::Queued;
+        let (waiting, running): (Vec<_>, Vec<_>) =
+            self.registry.all().into_iter().partition(is_queued);
+        for live in waiting.iter().chain(&running) {
             live.drain();
         }
         let ended = tokio::time::timeout(last_words, self.drain.emptied()).await;

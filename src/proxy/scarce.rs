@@ -2,7 +2,7 @@
 //! will be more.
 
 use super::refuse::Refusal;
-use crate::api::Code;
+use crate::api::{Code, Request};
 use crate::backend::Pool;
 use crate::budget::Exhausted;
 use crate::clock::{self, Timestamp};
@@ -37,10 +37,12 @@ pub fn shed(pool: &Pool, tenant: &Tenant) -> Result<(), Refusal> {
 }
 
 /// The account or the minute has too few units left.
-pub fn units(why: &NotReserved, wanted: &Wanted, now: Timestamp) -> Refusal {
+pub fn units(why: &NotReserved, wanted: &Wanted, request: &Request, now: Timestamp) -> Refusal {
     let cost = wanted.input.plus(wanted.output);
     match why {
-        NotReserved::Budget(exhausted) => budget(exhausted, format!("the request may cost {cost} units"), now),
+        NotReserved::Budget(exhausted) => {
+            budget(exhausted, format!("the request may cost {cost} units"), now)
+        }
         NotReserved::Rate(short) if short.retry_after.is_some() => {
             let left = format!(
                 "the request may cost {cost} units, and of the {} a minute of this key's tenant {} are left",
@@ -48,15 +50,19 @@ pub fn units(why: &NotReserved, wanted: &Wanted, now: Timestamp) -> Refusal {
             );
             rate_limited(&left, short)
         }
-        NotReserved::Rate(short) => Refusal::new(
-            Code::InvalidRequest,
-            format!(
-                "the request may cost {cost} units, and this key's tenant has {} a minute; lower the output cap",
-                short.limit
-            ),
-        )
-        .about("max_tokens")
-        .for_good(),
+        NotReserved::Rate(short) => {
+            let (member, hint) = match request.cap_member() {
+                Some(member) => (member, "lower the output cap"),
+                None => ("input", "send less input at once"),
+            };
+            let limit = short.limit;
+            let why = format!(
+                "the request may cost {cost} units, and this key's tenant has {limit} a minute; {hint}"
+            );
+            Refusal::new(Code::InvalidRequest, why)
+                .about(member)
+                .for_good()
+        }
     }
 }
 

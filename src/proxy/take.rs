@@ -41,7 +41,7 @@ pub async fn take(ctx: &Ctx, asking: &Asking, named: bool) -> Result<Taking, Ref
     let now = clock::now();
     let reserved = tenant
         .reserve(&wanted, now, clock::instant())
-        .map_err(|e| scarce::units(&e, &wanted, now))?;
+        .map_err(|e| scarce::units(&e, &wanted, &asking.request, now))?;
     let place = asking
         .pool
         .queue

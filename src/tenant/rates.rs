@@ -74,7 +74,8 @@ impl Rate {
     pub fn try_take(&self, amount: u64, now: Instant) -> Result<Taken, Short> {
         let mut bucket = self.at(now);
         let Some(limit) = bucket.limit else {
-            return Ok(Taken { amount });
+            // nothing to give back, should there be a limit by then
+            return Ok(Taken::default());
         };
         let wanted = u128::from(amount) * MINUTE_NS;
         let after = bucket.taken + wanted;
@@ -250,6 +251,17 @@ mod tests {
         assert_eq!(rate.try_take(1, now), Err(short(1, 0, Some(60_000))));
         rate.set_limit(None, now);
         assert!(rate.try_take(u64::MAX, now).is_ok());
+    }
+
+    #[test]
+    fn what_was_taken_before_there_was_a_limit_gives_nothing_back() {
+        let now = clock::instant();
+        let rate = Rate::new(None, now);
+        let before = rate.try_take(500, now).unwrap();
+        rate.set_limit(Some(600), now);
+        assert!(rate.try_take(600, now).is_ok());
+        rate.settle(before, 20, now);
+        assert_eq!(rate.try_take(1, now), Err(short(600, 0, Some(100))));
     }
 
     #[test]

@@ -8,6 +8,7 @@ pub mod ask;
 pub mod books;
 pub mod client;
 pub mod config;
+pub mod cost;
 pub mod database;
 pub mod deaf;
 pub mod dialect;
@@ -27,6 +28,7 @@ pub mod relay;
 pub mod scratch;
 pub mod script;
 pub mod sim;
+pub mod turns;
 pub mod wait;
 
 /// The key of the tenant `acme`, whom every test's gateway knows.

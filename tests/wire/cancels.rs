@@ -1,17 +1,18 @@
 //! Cancelling by id, in every state a request can be in.
 
-use crate::support::OTHER_KEY;
 use crate::support::ask::{Ask, chat, whole_chat};
 use crate::support::books::Books;
 use crate::support::client::{Broken, Stream};
-use crate::support::dialect::Dialect;
+use crate::support::dialect::{self, Dialect};
 use crate::support::engine::Engine;
 use crate::support::events;
 use crate::support::gateway::Gateway;
 use crate::support::phase::{ENDPOINTS, Endpoint, Ground, PHASES, Phase};
 use crate::support::random::Random;
 use crate::support::script::{holding, silent, token, tokens};
+use crate::support::turns::{ONE_SLOT, Turns, is_queued};
 use crate::support::wait::ms;
+use crate::support::{KEY, OTHER_KEY};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
@@ -298,4 +299,64 @@ fn many_cancels_at_once_and_a_client_that_leaves_find_one_end() {
     }
     gateway.settled();
     assert_eq!(gateway.metric("streamgate_requests_total", &[]), 20.0);
+}
+
+/// Cancels one request that waits in line, by its id.
+fn cancel_in_line(turns: &Turns, gateway: &Gateway, endpoint: Endpoint) {
+    let phase = if endpoint.has(Phase::BeforeHeaders) {
+        Phase::BeforeHeaders
+    } else {
+        Phase::Whole
+    };
+    let id = format!("line-{}", endpoint.api());
+    let mut hold = turns.holds(
+        gateway,
+        &endpoint.ask(phase).key(OTHER_KEY),
+        &format!("hold-{id}"),
+    );
+    let ran = turns.order().len();
+    let stream = gateway.send(&endpoint.ask(phase).id(&id));
+    is_queued(gateway, KEY, &id);
+    cancelled_by_another(gateway, &id);
+    let cancel = gateway.cancel(&id);
+    assert_eq!(cancel.status, 202, "{}", cancel.text());
+    let answer = stream.answer();
+    assert_eq!(answer.status, 499, "{}", answer.text());
+    assert_eq!(
+        answer.json()["error"]["code"],
+        "cancelled",
+        "{}",
+        answer.text()
+    );
+    let record = gateway.ended(&id);
+    let told = ["state", "ended_by", "upstream_end"].map(|member| record[member].clone());
+    assert_eq!(told, ["CANCELLED", "cancel_api", "none"], "{record}");
+    assert_eq!(record["attempts"], serde_json::json!([]), "{record}");
+    assert_eq!(record["charged_units"], 0, "{record}");
+    assert!(record["cancel_requested_at"].is_string(), "{record}");
+    let again = gateway.cancel(&id);
+    assert_eq!(
+        (again.status, end_of(&again.json())),
+        (200, end_of(&record)),
+        "{record}"
+    );
+    assert_eq!(gateway.metric("streamgate_queue_length", &[]), 0.0);
+    turns.let_go();
+    hold.rest();
+    gateway.settled();
+    assert_eq!(turns.order().len(), ran, "{id} ran");
+}
+
+#[test]
+fn a_request_of_any_api_is_cancelled_in_line_and_costs_nothing() {
+    let turns = Turns::default();
+    let engine = turns.engine();
+    let gateway = dialect::builder(&engine, ONE_SLOT)
+        .tenant("budget = { units = 100000, period = \"total\" }")
+        .start();
+    for endpoint in ENDPOINTS {
+        cancel_in_line(&turns, &gateway, endpoint);
+    }
+    let remaining = gateway.metric("streamgate_budget_remaining_units", &[("tenant", "acme")]);
+    assert_eq!(remaining, 100_000.0);
 }

@@ -20,8 +20,11 @@
 mod support;
 
 mod access_log;
+mod admin_api;
 mod bodies;
+mod budgets;
 mod cancels;
+mod clamp;
 mod compression;
 mod config_test;
 mod connections;
@@ -52,8 +55,16 @@ mod native;
 mod pings;
 mod postgres;
 mod preamble;
+mod queue;
+mod queue_beats;
+mod queue_bounds;
+mod queue_races;
+mod rate_headers;
+mod rates;
 mod refusals;
+mod reload;
 mod retries;
+mod shedding;
 mod shown;
 mod signals;
 mod simulator;

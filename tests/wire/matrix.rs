@@ -6,10 +6,13 @@
 use crate::support::ask::Ask;
 use crate::support::books::Books;
 use crate::support::client::Stream;
+use crate::support::dialect;
 use crate::support::gateway::Gateway;
 use crate::support::http2::{Http2, Http2Stream};
 use crate::support::phase::{ENDPOINTS, Endpoint, Ground, PHASES, Phase};
+use crate::support::turns::{ONE_SLOT, Turns, is_queued};
 use crate::support::wait::{self, ms};
+use crate::support::{KEY, OTHER_KEY};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -204,4 +207,60 @@ fn a_client_that_leaves_in_any_phase_and_any_way_frees_everything() {
             "{phase:?}, {way:?}: the upstream was let go after {closed:?}, the slot seen free after {freed:?}"
         );
     }
+}
+
+/// Plays the cell of a request that waits in line: nothing of it has reached the upstream.
+fn play_in_line(turns: &Turns, gateway: &Gateway, way: Way, endpoint: Endpoint) {
+    let phase = if endpoint.has(Phase::BeforeHeaders) {
+        Phase::BeforeHeaders
+    } else {
+        Phase::Whole
+    };
+    let id = format!("line-{way:?}-{}", endpoint.api());
+    let mut hold = turns.holds(
+        gateway,
+        &endpoint.ask(phase).key(OTHER_KEY),
+        &format!("hold-{id}"),
+    );
+    let ran = turns.order().len();
+    let client = Client::send(gateway, way, &endpoint.ask(phase).id(&id));
+    is_queued(gateway, KEY, &id);
+    let (kept, left) = client.leave(way);
+    wait::until(format!("the place of {id} to be free"), || {
+        match gateway.metric("streamgate_queue_length", &[]) {
+            0.0 => Ok(()),
+            taken => Err(format!("{taken} in line; {}", gateway.record(&id))),
+        }
+    });
+    let freed = left.elapsed();
+    assert!(freed <= BOUND, "{id}: free after {freed:?}");
+    let record = gateway.ended(&id);
+    let told = ["state", "ended_by", "upstream_end"].map(|member| record[member].clone());
+    assert_eq!(told, ["CANCELLED", "client_closed", "none"], "{record}");
+    assert_eq!(record["attempts"], serde_json::json!([]), "{record}");
+    assert_eq!(record["charged_units"], 0, "{record}");
+    assert!(record["started_at"].is_null(), "{record}");
+    assert!(record["client_gone_at"].is_string(), "{record}");
+    turns.let_go();
+    hold.rest();
+    gateway.settled();
+    assert_eq!(turns.order().len(), ran, "{id} ran");
+    drop(kept);
+}
+
+#[test]
+fn a_client_that_leaves_its_place_in_line_in_any_way_gives_everything_back() {
+    let turns = Turns::default();
+    let engine = turns.engine();
+    let gateway = dialect::builder(&engine, ONE_SLOT)
+        .listen("h2c = true")
+        .tenant("max_streams = 1\nbudget = { units = 100000, period = \"total\" }")
+        .start();
+    for way in WAYS {
+        for endpoint in ENDPOINTS {
+            play_in_line(&turns, &gateway, way, endpoint);
+        }
+    }
+    let remaining = gateway.metric("streamgate_budget_remaining_units", &[("tenant", "acme")]);
+    assert_eq!(remaining, 100_000.0);
 }

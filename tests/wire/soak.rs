@@ -321,7 +321,7 @@ fn ground() -> (Sim, Gateway) {
         "at-once",
     ]);
     let anthropic = format!(
-        "[[pool]]\nname = \"a\"\nprotocol = \"anthropic\"\nmodels = [\"claude\"]\nmax_streams = 100\n\
+        "[[pool]]\nname = \"a\"\nprotocol = \"anthropic\"\nmodels = [\"claude\"]\nmax_streams = 4\nqueue = {{ max_wait = \"30s\", max_len = 64 }}\n\
          backends = [{{ addr = \"{}\" }}]\n",
         sim.addr()
     );
@@ -330,7 +330,7 @@ fn ground() -> (Sim, Gateway) {
         .backend(sim.addr())
         .listen("h2c = true")
         .tenant("max_streams = 100\nbudget = { units = 1000000000, period = \"total\" }")
-        .pool("max_streams = 100")
+        .pool("max_streams = 8\nqueue = { max_wait = \"30s\", max_len = 64 }")
         .extra(&anthropic)
         .start();
     (sim, gateway)

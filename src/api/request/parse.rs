@@ -127,6 +127,24 @@ impl Request {
             Units::ZERO
         }
     }
+
+    /// The member that bounds the output: of those the request names the one that counts, else the one its call has;
+    /// nothing where there is no output.
+    pub fn cap_member(&self) -> Option<&'static str> {
+        let named = self.places.caps.iter().filter(|place| place.cap.is_some());
+        let name = named.min_by_key(|place| place.cap).map(|place| place.name);
+        self.call.generates().then(|| {
+            name.unwrap_or(match self.call {
+                Call::Responses => "max_output_tokens",
+                Call::Native => "max_output_units",
+                Call::Chat
+                | Call::Completions
+                | Call::Messages
+                | Call::Embeddings
+                | Call::CountTokens => "max_tokens",
+            })
+        })
+    }
 }
 
 /// The members of a body that is one JSON object.

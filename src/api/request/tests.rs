@@ -71,6 +71,19 @@ fn a_chat_request_is_read() {
 }
 
 #[test]
+fn the_member_that_bounds_the_output_is_known_by_the_name_its_client_knows() {
+    let named = |call, body| parse(call, body).cap_member();
+    let both = r#"{"model":"m","max_tokens":50,"max_completion_tokens":40}"#;
+    assert_eq!(named(Call::Chat, both), Some("max_completion_tokens"));
+    let null = r#"{"model":"m","max_completion_tokens":null}"#;
+    assert_eq!(named(Call::Chat, null), Some("max_tokens"));
+    let none = r#"{"model":"m","input":"hello"}"#;
+    assert_eq!(named(Call::Responses, none), Some("max_output_tokens"));
+    assert_eq!(named(Call::Native, none), Some("max_output_units"));
+    assert_eq!(named(Call::Embeddings, none), None);
+}
+
+#[test]
 fn what_a_request_leaves_out_has_its_default() {
     let request = parse(Call::Chat, r#"{"model":"m"}"#);
     assert!(!request.stream && !request.usage_asked);
