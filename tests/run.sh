@@ -14,8 +14,8 @@ target=${CARGO_TARGET_DIR:-$root/target}
 binary=$target/release/streamgate
 tools=$target/tests
 venv=$tools/venv
+host=$(rustc -vV | sed -n 's/^host: //p')
 nextest_version=0.9.143
-fuzz_version=0.13.2
 fuzz_seconds=60
 
 passed=()
@@ -49,11 +49,9 @@ install_nextest() {
   cargo install cargo-nextest --version "$nextest_version" --locked --no-default-features --features default-no-update
 }
 
-# libFuzzer, which cargo-fuzz builds, is C++.
-install_fuzz() {
-  command -v c++ >/dev/null || apt_install g++ || return
-  cargo fuzz --version 2>/dev/null && return
-  timeout 900 cargo install cargo-fuzz --version "$fuzz_version" --locked
+# libFuzzer is C++.
+install_cxx() {
+  command -v c++ >/dev/null || apt_install g++
 }
 
 # Makes the virtual environment again where the pinned versions are no longer those it was made from.
@@ -93,6 +91,11 @@ format() {
   cargo fmt --check && cargo fmt --manifest-path tests/fuzz/Cargo.toml --check
 }
 
+lint() {
+  cargo clippy --release --locked --all-targets -- -D warnings &&
+    cargo clippy --release --locked --manifest-path tests/fuzz/Cargo.toml --target-dir "$target/fuzz" -- -D warnings
+}
+
 test_configs() {
   local file found=0
   for file in conf/*.toml; do
@@ -106,13 +109,21 @@ test_configs() {
   [ "$found" = 1 ]
 }
 
-# Without a sanitizer a stable toolchain will do: broken rules and overflows are panics. What it finds is kept for the
-# next run; an input that breaks a rule is named in the output and lies in the same folder.
+# What `cargo fuzz build --sanitizer none` asks rustc for; for that alone cargo-fuzz need not be built. A stable toolchain
+# will do: broken rules and overflows are panics. With a target named, what runs at build time is left as it is.
+build_fuzz() {
+  local flags=(--cfg fuzzing -Ccodegen-units=1 -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table
+    -Cllvm-args=-sanitizer-coverage-trace-compares -Cllvm-args=-simplifycfg-branch-fold-threshold=0)
+  RUSTFLAGS="${flags[*]}" cargo build --release --locked --manifest-path tests/fuzz/Cargo.toml \
+    --target "$host" --target-dir "$target/fuzz"
+}
+
+# What it finds is kept for the next run; an input that breaks a rule is named in the output and lies beside.
 fuzz_streams() {
   local corpus=$tools/fuzz/corpus found=$tools/fuzz/found/
   mkdir -p "$corpus" "$found"
-  timeout 900 cargo fuzz run --fuzz-dir tests/fuzz --target-dir "$target/fuzz" --sanitizer none \
-    stream "$corpus" tests/fuzz/corpus/stream -- \
+  timeout $((fuzz_seconds + 60)) "$target/fuzz/$host/release/stream" "$corpus" tests/fuzz/corpus/stream \
     -max_total_time="$fuzz_seconds" -timeout=10 -rss_limit_mb=1024 -dict=tests/fuzz/stream.dict \
     -artifact_prefix="$found" -print_final_stats=1 -verbosity=0 2>&1 | grep --invert-match '# Uses: '
 }
@@ -124,16 +135,17 @@ test_sdks() {
 trap 'bash tests/postgres.sh stop' EXIT
 
 step 'install cargo-nextest' install_nextest
-step 'install cargo-fuzz' install_fuzz
+step 'a C++ compiler' install_cxx
 step 'install the Python SDKs' install_python_sdks
 step 'install the npm SDK' install_npm_sdk
 step 'format' format
-step 'clippy' cargo clippy --release --locked --all-targets -- -D warnings
+step 'clippy' lint
 step 'build' cargo build --release --locked
 step 'start PostgreSQL' start_postgres
 step 'tests' cargo nextest run --release --locked
 step 'every file in conf/' test_configs
 step 'the official SDKs' test_sdks
+step 'build the fuzz target' build_fuzz
 step "scanner and meters fuzzed for $fuzz_seconds s" fuzz_streams
 
 printf '\n=== summary\n'

@@ -1,10 +1,12 @@
-//! A client's connection, seen from beside: what was read and written on it, and whether its client is still there when
-//! Pingora has stopped looking.
+//! A client's HTTP/1 connection as Pingora has it, seen from beside: what was written on it, which part of a request is
+//! read, and whether the client is still there.
 //!
-//! Pingora's own detection of a client that leaves is the one in use. It ends where the client has sent the start of a
-//! next request early: those bytes are put aside and nothing is read any more, a FIN included. From then on the
-//! connection is read ahead here, into a small buffer that the next request is read from.
+//! Pingora reads ahead, puts the start of a next request aside, and from then on notices nothing any more, a FIN included;
+//! and a FIN ends the connection although requests that came before it are still to be served. So it is given the bytes
+//! of one request at a time. Once that is read, the connection is read ahead here while Pingora waits for the client to
+//! leave, into a small buffer that the next request is read from.
 
+use super::framing::{Malformed, Part};
 use async_trait::async_trait;
 use bytes::BytesMut;
 use pingora_core::protocols::raw_connect::ProxyDigest;
@@ -30,24 +32,23 @@ const AHEAD_MAX: usize = 64 * 1024;
 #[derive(Debug)]
 pub struct Connection {
     io: Mutex<Io>,
-    /// Reads that came to an end, and bytes that were taken by the kernel.
-    reads: AtomicU64,
+    /// Bytes that were taken by the kernel.
     written: AtomicU64,
     /// The first byte of the current request is still waited for; then its waiter is woken.
     fresh: AtomicBool,
     first_read: Notify,
     /// The head of the current request was read.
     head_read: AtomicBool,
-    /// Pingora has put bytes of a next request aside and does not look any more.
-    unwatched: AtomicBool,
-    /// A FIN ends the request.
-    abort_on_close: AtomicBool,
 }
 
 #[derive(Debug)]
 struct Io {
     stream: Stream,
+    /// What was read and not yet given to Pingora.
     ahead: BytesMut,
+    part: Part,
+    /// A FIN ends the request that runs.
+    abort_on_close: bool,
     /// The client has closed its side.
     closed: bool,
     /// Broken off by us: nothing is read or written any more.
@@ -64,16 +65,15 @@ impl Connection {
             io: Mutex::new(Io {
                 stream,
                 ahead: BytesMut::new(),
+                part: Part::head(),
+                abort_on_close: true,
                 closed: false,
                 broken: false,
             }),
-            reads: AtomicU64::new(0),
             written: AtomicU64::new(0),
             fresh: AtomicBool::new(true),
             first_read: Notify::new(),
             head_read: AtomicBool::new(false),
-            unwatched: AtomicBool::new(false),
-            abort_on_close: AtomicBool::new(true),
         })
     }
 
@@ -97,7 +97,9 @@ impl Connection {
     pub fn await_head(&self) {
         self.fresh.store(true, Ordering::Relaxed);
         self.head_read.store(false, Ordering::Relaxed);
-        self.unwatched.store(false, Ordering::Relaxed);
+        let mut io = self.lock();
+        io.part = Part::head();
+        io.abort_on_close = true;
     }
 
     /// Waits for the first byte of the current request. One waiter at a time.
@@ -107,17 +109,19 @@ impl Connection {
         }
     }
 
-    /// The head of a request is there.
-    pub fn note_head(&self) {
+    /// The head of a request is there, and this is its body.
+    pub fn note_head(&self, body: Part) {
         self.head_read.store(true, Ordering::Relaxed);
+        self.lock().part = body;
     }
 
     pub fn has_head(&self) -> bool {
         self.head_read.load(Ordering::Relaxed)
     }
 
-    pub fn reads(&self) -> u64 {
-        self.reads.load(Ordering::Relaxed)
+    /// The current request was read to its end: what comes next on the connection is another one.
+    pub fn is_read_whole(&self) -> bool {
+        matches!(self.lock().part, Part::Over)
     }
 
     /// Bytes that the kernel has taken so far.
@@ -126,7 +130,7 @@ impl Connection {
     }
 
     pub fn set_abort_on_close(&self, abort: bool) {
-        self.abort_on_close.store(abort, Ordering::Relaxed);
+        self.lock().abort_on_close = abort;
     }
 
     /// Sends what was written and still waits in the process.
@@ -146,60 +150,79 @@ impl Connection {
     pub fn break_off(&self) {
         self.lock().broken = true;
     }
-
-    /// Looks on where Pingora does not, if that is so: `before` is what `reads` said before Pingora looked. Ready when the
-    /// client has left.
-    pub fn poll_gone(&self, before: u64, cx: &mut Context<'_>) -> Poll<()> {
-        if self.reads() != before {
-            self.unwatched.store(true, Ordering::Relaxed);
-        }
-        if !self.unwatched.load(Ordering::Relaxed) {
-            return Poll::Pending;
-        }
-        let mut io = self.lock();
-        ready!(io.read_ahead(cx));
-        if self.abort_on_close.load(Ordering::Relaxed) {
-            Poll::Ready(())
-        } else {
-            // a half-closed client still reads: only a failed write tells that it has gone
-            Poll::Pending
-        }
-    }
 }
 
 impl Io {
+    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.broken {
+            return Poll::Ready(Err(broken()));
+        }
+        match self.part {
+            Part::Over => self.poll_gone(cx),
+            Part::Malformed => Poll::Ready(Err(malformed(Malformed))),
+            Part::Head(_) | Part::Length(_) | Part::Chunks(_) if self.ahead.is_empty() => {
+                self.read_on(cx, buf)
+            }
+            Part::Head(_) | Part::Length(_) | Part::Chunks(_) => Poll::Ready(self.hand_out(buf)),
+        }
+    }
+
+    /// Reads what is left of the part; what came with it is kept.
+    fn read_on(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.closed {
+            return Poll::Ready(Ok(()));
+        }
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
+        let (_, read) = buf.filled().split_at(before);
+        self.closed = read.is_empty() && buf.remaining() > 0;
+        let taken = self.part.take(read).map_err(malformed)?;
+        self.ahead
+            .extend_from_slice(read.get(taken..).unwrap_or_default());
+        buf.set_filled(before + taken);
+        Poll::Ready(Ok(()))
+    }
+
+    /// Gives what was read ahead, as far as it belongs to the part.
+    fn hand_out(&mut self, buf: &mut ReadBuf<'_>) -> io::Result<()> {
+        let room = buf.remaining().min(self.ahead.len());
+        let (offered, _) = self.ahead.split_at(room);
+        let taken = self.part.take(offered).map_err(malformed)?;
+        buf.put_slice(&self.ahead.split_to(taken));
+        Ok(())
+    }
+
+    /// Nothing more of this request comes: ready when the client has left, as an end of the stream.
+    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.read_ahead(cx))?;
+        match self.abort_on_close {
+            true => Poll::Ready(Ok(())),
+            // a half-closed client still reads: only a failed write tells that it has gone
+            false => Poll::Pending,
+        }
+    }
+
     /// Reads ahead until the client closes. Pending while it may still send, or has sent as much as is kept.
-    fn read_ahead(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn read_ahead(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut room = [0_u8; 1024];
         while !self.closed {
             if self.ahead.len() >= AHEAD_MAX {
                 return Poll::Pending;
             }
             let mut buf = ReadBuf::new(&mut room);
-            let read = ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buf));
-            self.closed = read.is_err() || buf.filled().is_empty();
+            ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buf))?;
+            self.closed = buf.filled().is_empty();
             self.ahead.extend_from_slice(buf.filled());
         }
-        Poll::Ready(())
+        Poll::Ready(Ok(()))
     }
+}
 
-    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        if self.broken {
-            return Poll::Ready(Err(broken()));
-        }
-        if !self.ahead.is_empty() {
-            let n = buf.remaining().min(self.ahead.len());
-            buf.put_slice(&self.ahead.split_to(n));
-            return Poll::Ready(Ok(()));
-        }
-        if self.closed {
-            return Poll::Ready(Ok(()));
-        }
-        let before = buf.filled().len();
-        let read = ready!(Pin::new(&mut self.stream).poll_read(cx, buf));
-        self.closed = read.is_ok() && buf.filled().len() == before && buf.remaining() > 0;
-        Poll::Ready(read)
-    }
+fn malformed(_: Malformed) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        "the body is not framed as its head says",
+    )
 }
 
 fn broken() -> io::Error {
@@ -213,7 +236,6 @@ impl AsyncRead for Watched {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let read = ready!(self.0.lock().poll_read(cx, buf));
-        self.0.reads.fetch_add(1, Ordering::Relaxed);
         if self.0.fresh.swap(false, Ordering::Relaxed) {
             self.0.first_read.notify_one();
         }
@@ -336,33 +358,101 @@ impl Peek for Watched {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+    use tokio::io::{AsyncWriteExt, duplex};
 
-    /// Polls `poll_gone` once, as if Pingora had read something before it stopped looking.
-    async fn is_gone(connection: &Connection) -> bool {
-        std::future::poll_fn(|cx| Poll::Ready(connection.poll_gone(u64::MAX, cx).is_ready())).await
+    /// What one read gives; nothing while it would wait.
+    async fn read(stream: &mut Stream) -> Option<io::Result<Vec<u8>>> {
+        let mut room = [0; 64];
+        let mut buf = ReadBuf::new(&mut room);
+        let read = std::future::poll_fn(|cx| {
+            Poll::Ready(match Pin::new(&mut *stream).poll_read(cx, &mut buf) {
+                Poll::Ready(read) => Some(read),
+                Poll::Pending => None,
+            })
+        })
+        .await?;
+        Some(read.map(|()| buf.filled().to_vec()))
+    }
+
+    async fn reads(stream: &mut Stream) -> String {
+        let read = read(stream).await.expect("something to read");
+        String::from_utf8(read.expect("no error")).unwrap()
+    }
+
+    fn length(n: &'static str) -> Part {
+        let mut headers = http::HeaderMap::new();
+        headers.insert("content-length", http::HeaderValue::from_static(n));
+        Part::body(&headers)
+    }
+
+    const HEAD: &str = "POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\n";
+
+    #[tokio::test]
+    async fn requests_that_came_at_once_are_read_one_by_one_and_then_the_end() {
+        let (mut client, server) = duplex(1024);
+        let connection = Connection::new(Box::new(server));
+        let mut stream = connection.stream();
+        let sent = [HEAD, "abc", HEAD, "def"].concat();
+        client.write_all(sent.as_bytes()).await.unwrap();
+        drop(client);
+        for body in ["abc", "def"] {
+            connection.await_head();
+            assert_eq!(reads(&mut stream).await, HEAD);
+            connection.note_head(length("3"));
+            connection.set_abort_on_close(false);
+            assert!(!connection.is_read_whole());
+            assert_eq!(reads(&mut stream).await, body);
+            assert!(connection.is_read_whole());
+            assert!(read(&mut stream).await.is_none(), "taken for gone");
+        }
+        connection.await_head();
+        assert_eq!(reads(&mut stream).await, "");
     }
 
     #[tokio::test]
     async fn a_client_that_sent_its_next_request_early_is_seen_leaving_and_the_request_is_kept() {
         let (mut client, server) = duplex(1024);
         let connection = Connection::new(Box::new(server));
-        client.write_all(b"GET / HTTP/1.1\r\n").await.unwrap();
-        assert!(!is_gone(&connection).await);
+        let mut stream = connection.stream();
+        connection.note_head(length("0"));
+        client.write_all(HEAD.as_bytes()).await.unwrap();
+        assert!(read(&mut stream).await.is_none());
         drop(client);
-        assert!(is_gone(&connection).await);
-        let mut read = String::new();
-        connection.stream().read_to_string(&mut read).await.unwrap();
-        assert_eq!(read, "GET / HTTP/1.1\r\n");
+        assert_eq!(reads(&mut stream).await, "");
+        connection.await_head();
+        assert_eq!(reads(&mut stream).await, HEAD);
     }
 
     #[tokio::test]
-    async fn a_half_closed_client_is_not_taken_for_gone_where_that_is_allowed() {
-        let (client, server) = duplex(1024);
+    async fn a_body_that_ends_early_is_seen_to_end() {
+        let (mut client, server) = duplex(1024);
         let connection = Connection::new(Box::new(server));
+        let mut stream = connection.stream();
+        connection.note_head(length("3"));
         connection.set_abort_on_close(false);
+        client.write_all(b"ab").await.unwrap();
         drop(client);
-        assert!(!is_gone(&connection).await);
+        assert_eq!(reads(&mut stream).await, "ab");
+        assert_eq!(reads(&mut stream).await, "");
+        assert!(!connection.is_read_whole());
+    }
+
+    #[tokio::test]
+    async fn chunks_that_are_malformed_are_an_error() {
+        let (mut client, server) = duplex(1024);
+        let connection = Connection::new(Box::new(server));
+        let mut stream = connection.stream();
+        let mut headers = http::HeaderMap::new();
+        headers.insert(
+            "transfer-encoding",
+            http::HeaderValue::from_static("chunked"),
+        );
+        connection.note_head(Part::body(&headers));
+        client.write_all(b"\r\n\r\n").await.unwrap();
+        for _ in 0..2 {
+            assert!(matches!(read(&mut stream).await, Some(Err(_))));
+        }
+        assert!(!connection.is_read_whole());
     }
 
     #[tokio::test]

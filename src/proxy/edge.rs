@@ -3,6 +3,7 @@
 use super::connection::Connection;
 use super::context::Ctx;
 use super::forwarded;
+use super::framing::Part;
 use super::refuse::Refusal;
 use crate::api::{Call, Code};
 use crate::config::HalfClose;
@@ -14,19 +15,12 @@ use std::time::Duration;
 /// Notes the facts of the access line and sets up the connection.
 pub fn begin(session: &mut Session, ctx: &mut Ctx) {
     if let Some(connection) = Connection::of(session) {
-        connection.note_head();
+        connection.note_head(Part::body(&session.req_header().headers));
     }
-    // the chunk parser takes more for an end than RFC 9112 does: what follows a chunked body is no request
-    let chunked = session
-        .req_header()
-        .headers
-        .contains_key("transfer-encoding");
-    if chunked || closes_by_default(session.req_header()) {
+    if closes_by_default(session.req_header()) {
         session.set_keepalive(None);
     }
     let down = session.as_downstream_mut();
-    // a next request that comes early is the next one's, not a disconnect
-    down.set_pipelining_enabled(true);
     down.set_total_drain_timeout(Some(Duration::from_secs(5)));
     let header = session.req_header();
     ctx.call = Call::of_path(header.uri.path());
@@ -79,6 +73,7 @@ pub fn set_half_close(session: &mut Session, half_close: HalfClose) {
 pub fn check(session: &Session, ctx: &Ctx) -> Result<(), Refusal> {
     check_host(session.req_header())?;
     check_coding(session.req_header())?;
+    check_framing(session)?;
     check_size(session, ctx)
 }
 
@@ -95,6 +90,32 @@ fn check_coding(header: &RequestHeader) -> Result<(), Refusal> {
         )
         .closing()),
     }
+}
+
+/// A length beside chunks tells two ends of one body (RFC 9112, section 6.1). Pingora drops it before any hook runs: only
+/// the head as it came still has it.
+fn check_framing(session: &Session) -> Result<(), Refusal> {
+    let chunked = session
+        .req_header()
+        .headers
+        .contains_key("transfer-encoding");
+    if chunked && names_length(&session.as_downstream().to_h1_raw()) {
+        return Err(Refusal::new(
+            Code::InvalidRequest,
+            "both Content-Length and Transfer-Encoding were sent; send one of them",
+        )
+        .closing());
+    }
+    Ok(())
+}
+
+/// Whether a line of a head as it came is a Content-Length.
+fn names_length(head: &[u8]) -> bool {
+    head.split(|b| *b == b'\n').any(|line| {
+        line.split(|b| *b == b':')
+            .next()
+            .is_some_and(|name| name.trim_ascii().eq_ignore_ascii_case(b"content-length"))
+    })
 }
 
 /// HTTP/1.1 demands one Host (RFC 9112, section 3.2); two are refused before any hook runs.
@@ -172,6 +193,19 @@ mod tests {
             assert!(check_host(&header(&[("Host", bad)])).is_err(), "{bad}");
         }
         assert!(check_host(&header(&[])).is_err());
+    }
+
+    #[test]
+    fn a_length_is_found_in_a_head_as_it_came() {
+        assert!(names_length(
+            b"POST / HTTP/1.1\r\ncontent-LENGTH: 5\r\n\r\n"
+        ));
+        assert!(!names_length(
+            b"POST / HTTP/1.1\r\nX-Content-Length: 5\r\n\r\n"
+        ));
+        assert!(!names_length(
+            b"POST / HTTP/1.1\r\nX: content-length: 5\r\n\r\n"
+        ));
     }
 
     #[test]

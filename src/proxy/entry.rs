@@ -86,6 +86,10 @@ impl Entry {
                     return;
                 }
             };
+            if !connection.is_read_whole() {
+                // Pingora takes the request for read where we do not: what follows may be a part of it
+                return;
+            }
             next = served.map(|reused| reused.consume());
             idle = self.timeouts.keepalive;
         }

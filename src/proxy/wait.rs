@@ -1,6 +1,5 @@
 //! Waiting for an upstream while the client may leave and anyone may ask to stop.
 
-use super::connection::Connection;
 use super::pace::{Due, Pace};
 use crate::exchange::{Live, Stop};
 use bytes::Bytes;
@@ -8,7 +7,6 @@ use pingora_core::Result;
 use pingora_proxy::Session;
 use std::future::Future;
 use std::pin::Pin;
-use std::task::Poll;
 
 /// What happened next in a running answer.
 #[derive(Debug)]
@@ -82,20 +80,11 @@ pub async fn until<F: Future>(
     }
 }
 
-/// Waits until the client is found to have left: by Pingora, and where it does not look any more by ourselves.
+/// Waits until the client is found to have left.
 async fn client_gone(session: &mut Session) {
-    let connection = Connection::of(session);
     // the body was read whole: whatever comes of this is the client's end
-    let mut idle = std::pin::pin!(session.as_downstream_mut().read_body_or_idle(true));
-    std::future::poll_fn(|cx| {
-        let before = connection.as_ref().map_or(0, |c| c.reads());
-        match (idle.as_mut().poll(cx), &connection) {
-            (Poll::Ready(_), _) => Poll::Ready(()),
-            (Poll::Pending, Some(connection)) => connection.poll_gone(before, cx),
-            (Poll::Pending, None) => Poll::Pending,
-        }
-    })
-    .await;
+    let end = session.as_downstream_mut().read_body_or_idle(true).await;
+    log::debug!("a client has left: {end:?}");
 }
 
 /// An upstream's error in words that name no address.

@@ -214,6 +214,26 @@ fn a_client_that_sent_its_next_request_early_and_left_is_noticed() {
 }
 
 #[test]
+fn a_half_closed_client_gets_all_it_asked_for_early_where_the_pool_goes_on() {
+    let engine = engine();
+    let gateway = going_on(&engine);
+    let mut stream = Stream::connect(gateway.addr());
+    stream.write(
+        &[
+            asks("ten", "one").bytes(),
+            asks("ten", "two").bytes(),
+            whole_chat().bytes(),
+        ]
+        .concat(),
+    );
+    stream.half_close();
+    must_be_ten(&stream.next_answer().body);
+    must_be_ten(&stream.next_answer().body);
+    assert_eq!(stream.next_answer().status, 200);
+    gateway.settled();
+}
+
+#[test]
 fn line_ends_behind_a_body_are_nothing() {
     let engine = engine();
     let gateway = Gateway::before(&engine);

@@ -30,6 +30,7 @@ mod config_test;
 mod connections;
 mod crash;
 mod demo;
+mod descriptors;
 mod early_heads;
 mod edge;
 mod edits;

@@ -2,13 +2,10 @@
 
 use super::escape::Escape;
 use super::spans::{is_bare, is_json, plain_run};
-use super::visitor::{Grammar, Kind, Str, Visitor};
+use super::visitor::{Grammar, HELD_MAX, Kind, Str, Visitor};
 
 /// Containers within containers. Deeper documents are not read on.
 pub const DEPTH_MAX: usize = 128;
-
-/// Raw bytes kept of a token that is cut between two pieces.
-const HELD_MAX: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -25,6 +22,8 @@ enum State {
     InString,
     InBare,
     Done,
+    /// Behind a whole document there is more.
+    Behind,
     Failed,
 }
 
@@ -44,7 +43,7 @@ pub struct Scanner {
     /// Bytes of the current string that escapes spell beyond those they stand for.
     saved: usize,
     held: [u8; HELD_MAX],
-    held_len: u8,
+    held_len: u16,
     /// Raw bytes of the current token in earlier pieces; zero where it began in this piece.
     token_before: usize,
 }
@@ -84,7 +83,7 @@ impl Scanner {
             at = match self.state {
                 State::InKey | State::InString => self.string(bytes, at, visitor),
                 State::InBare => self.bare(bytes, at, visitor),
-                State::Failed => return,
+                State::Behind | State::Failed => return,
                 State::Value
                 | State::FirstItem
                 | State::FirstKey
@@ -105,9 +104,14 @@ impl Scanner {
         self.state == State::Done
     }
 
-    /// One whole document has been read.
+    /// One whole document has been read, and nothing behind it.
     pub fn is_done(&self) -> bool {
         self.state == State::Done
+    }
+
+    /// One whole document has been read, whatever came behind it.
+    pub fn has_document(&self) -> bool {
+        matches!(self.state, State::Done | State::Behind)
     }
 
     /// White space and one structural byte, or the first byte of a token.
@@ -135,6 +139,7 @@ impl Scanner {
                 self.token(State::InBare, at);
                 return at;
             }
+            (_, State::Done) => self.state = State::Behind,
             _ => self.state = State::Failed,
         }
         at + 1
@@ -290,7 +295,7 @@ impl Scanner {
     fn bare_ends(&mut self, last: &[u8], visitor: &mut impl Visitor) {
         let mut raw = last;
         let held;
-        let mut whole = true;
+        let mut whole = self.grammar == Grammar::Strict || raw.len() <= HELD_MAX;
         if self.token_before > 0 {
             self.hold(last);
             held = self.held;
@@ -303,7 +308,7 @@ impl Scanner {
         if self.grammar == Grammar::Strict && !(whole && is_json(raw)) {
             self.state = State::Failed;
         }
-        visitor.bare(raw, self.token_at);
+        visitor.bare(if whole { raw } else { &[] }, self.token_at);
     }
 
     /// Keeps what a cut token has in this piece.
@@ -319,7 +324,7 @@ impl Scanner {
         {
             *place = *byte;
         }
-        self.held_len += u8::try_from(kept.len()).unwrap_or_default();
+        self.held_len += u16::try_from(kept.len()).unwrap_or_default();
         self.token_before += bytes.len();
     }
 }

@@ -7,32 +7,23 @@ use crate::sse::tests::{Random, random_pieces};
 #[derive(Default)]
 struct Tokens(Vec<String>);
 
-/// Raw bytes of a cut string that are sure to be there.
-const SURE: usize = 64;
-
 impl Visitor for Tokens {
     fn key(&mut self, key: Str<'_>, at: usize) {
-        // The name of a long key is empty where it is cut.
-        let name = if key.raw_len > SURE {
-            String::new()
-        } else {
-            key.named(|name| String::from_utf8_lossy(name).into_owned())
-        };
+        let name = key.named(|name| String::from_utf8_lossy(name).into_owned());
         self.0
             .push(format!("{at} key {name} {} {}", key.len, key.raw_len));
     }
 
     fn string(&mut self, value: Str<'_>, at: usize) {
-        let sure = &value.raw[..value.raw.len().min(SURE)];
+        let text = value.beginning();
         self.0.push(format!(
-            "{at} string {sure:?} {} {} {}",
+            "{at} string {text:?} {} {} {}",
             value.len, value.raw_len, value.escaped
         ));
     }
 
     fn bare(&mut self, raw: &[u8], at: usize) {
-        let sure = &raw[..raw.len().min(SURE)];
-        self.0.push(format!("{at} bare {sure:?}"));
+        self.0.push(format!("{at} bare {raw:?}"));
     }
 
     fn open(&mut self, kind: Kind, at: usize) {

@@ -177,9 +177,10 @@ impl Meter {
 
     /// Reads the next bytes of a whole body.
     pub fn body(&mut self, bytes: &[u8]) {
+        let had_document = self.json.has_document();
         self.piece(bytes);
-        if self.json.is_done() && !self.ended {
-            self.ended = true;
+        self.ended = self.json.is_done();
+        if self.json.has_document() && !had_document {
             self.take_usage(true, true);
         }
     }

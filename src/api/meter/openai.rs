@@ -3,7 +3,7 @@
 use super::facts::Facts;
 use super::usage::Figure;
 use crate::api::errors::capped;
-use crate::api::json::{Kind, Path, Str, Visitor, decoded};
+use crate::api::json::{Kind, Path, Str, Visitor};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
@@ -195,7 +195,6 @@ pub(super) fn blob_text(bytes: usize) -> usize {
 
 /// An upstream's own words, as they may be repeated.
 pub(super) fn words(value: Str<'_>) -> Option<String> {
-    let whole = value.raw.len() == value.raw_len;
-    let text = whole.then(|| decoded(value.raw)).flatten()?;
-    (!text.is_empty()).then(|| capped(&text).into_owned())
+    let text = value.beginning().filter(|text| !text.is_empty())?;
+    Some(capped(&text).into_owned())
 }

@@ -816,6 +816,58 @@ fn an_error_in_a_whole_answer_is_the_upstreams_error() {
 
 // ---- any pieces
 
+/// All that is known of a whole body that came in these pieces.
+fn whole_of(pieces: &[&[u8]]) -> (bool, Totals, Option<String>) {
+    let mut meter = Meter::new(Call::Chat);
+    for piece in pieces {
+        meter.body(piece);
+    }
+    let whole = meter.body_ends();
+    let failure = meter.failure().map(str::to_owned);
+    (whole, meter.body_totals(4), failure)
+}
+
+fn spelled_out(name: &str) -> String {
+    name.bytes().map(|b| format!("\\u{b:04x}")).collect()
+}
+
+/// Bytes behind the document, and what is too long to be kept of a token that is cut.
+#[test]
+fn a_whole_body_in_any_pieces_says_the_same() {
+    const USAGE: &str = r#""usage":{"prompt_tokens":5,"completion_tokens":6}"#;
+    let long_number = format!("7.{}1", "0".repeat(600));
+    let (name, words) = (
+        spelled_out("completion_tokens"),
+        "lost it \"北\" ".repeat(60),
+    );
+    let said = |words: &str| format!(r#"{{"error":{{"message":"{words}"}}}}"#);
+    let (plain, escaped) = (words.replace('"', "\\\""), spelled_out(&words));
+    for body in [
+        format!("{{{USAGE}}}  \0\0"),
+        format!("{{{USAGE}}}{{{USAGE}}}"),
+        format!(r#"{{"usage":{{"completion_tokens":{long_number}}}}}"#),
+        format!(r#"{{"usage":{{"prompt_tokens":5,"{name}":6}}}}"#),
+        said(&plain),
+        said(&escaped),
+    ] {
+        let bytes = body.as_bytes();
+        let want = whole_of(&[bytes]);
+        for cut in 0..=bytes.len() {
+            let (a, b) = bytes.split_at(cut);
+            assert_eq!(whole_of(&[a, b]), want, "{body} cut at {cut}");
+        }
+        let single: Vec<&[u8]> = bytes.chunks(1).collect();
+        assert_eq!(whole_of(&single), want, "{body}");
+    }
+    let (_, _, failure) = whole_of(&[said(&plain).as_bytes()]);
+    let failure = failure.unwrap();
+    assert!(failure.starts_with("lost it \"北\" "), "{failure}");
+    assert!(failure.ends_with('…'), "{failure}");
+    let (whole, totals, _) = whole_of(&[format!("{{{USAGE}}} x").as_bytes()]);
+    assert!(!whole);
+    assert_eq!(figures(totals), (UsageSource::Upstream, Some(5), 6));
+}
+
 #[test]
 fn a_document_in_any_pieces_says_the_same() {
     let chat = usage_chunk("11", "7");
