@@ -508,3 +508,30 @@ fn a_client_that_ends_its_own_side_keeps_its_place_only_where_the_pool_says_so()
         gateway.settled();
     }
 }
+
+#[test]
+fn a_stop_at_once_ends_those_in_line_and_starts_none_of_them() {
+    let turns = Turns::default();
+    let engine = turns.engine();
+    let mut gateway = Gateway::builder()
+        .backend(engine.addr())
+        .pool(ONE_SLOT)
+        .start();
+    let _hold = turns.holds(&gateway, &chat(), "hold");
+    let mut waiting = ["late-0", "late-1", "late-2"].map(|name| lines_up(&gateway, &chat(), name));
+    gateway.signal(Signal::Int);
+    for stream in &mut waiting {
+        // the connection may be gone before there was time to tell
+        if let Ok(answer) = stream.try_answer() {
+            answer.must_refuse(503, "draining");
+        }
+    }
+    assert_eq!(gateway.exit(), 0);
+    assert_eq!(turns.order(), ["hold"]);
+    gateway.restart();
+    for id in ["late-0", "late-1", "late-2"] {
+        let record = gateway.record(id);
+        assert_eq!(record["ended_by"], "drain", "{record}");
+        assert_eq!(record["charged_units"], 0, "{record}");
+    }
+}

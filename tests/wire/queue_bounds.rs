@@ -3,7 +3,7 @@
 
 use crate::support::ask::{Ask, chat};
 use crate::support::client::{Answer, Stream};
-use crate::support::dialect::Dialect;
+use crate::support::dialect::{self, Dialect};
 use crate::support::engine::Engine;
 use crate::support::gateway::Gateway;
 use crate::support::process::run_in;
@@ -279,4 +279,32 @@ fn a_queue_that_nobody_could_wait_in_is_no_config() {
         assert_eq!(ran.code, 64, "{lines}: {}", ran.all());
         assert!(ran.all().contains(key), "{lines}: {}", ran.all());
     }
+}
+
+#[test]
+fn a_full_line_is_told_in_every_apis_words() {
+    dialect::each(|dialect| {
+        let turns = Turns::default();
+        let engine = turns.engine();
+        let gateway = dialect::builder(&engine, ONE_SLOT)
+            .tenant("max_queued = 0")
+            .start();
+        let holder = match dialect {
+            Dialect::Messages => dialect.ask(),
+            _ => chat(),
+        };
+        let mut hold = turns.holds(&gateway, &holder.key(OTHER_KEY), "hold");
+        for ask in [dialect.ask(), dialect.ask().without("stream")] {
+            let refused = gateway.answer(&ask);
+            assert_eq!(refused.status, 429, "{dialect:?}: {}", refused.text());
+            let error = &refused.json()["error"];
+            assert_eq!(error["code"], "queue_full", "{dialect:?}: {error}");
+            assert_eq!(error["type"], "rate_limit_error", "{dialect:?}: {error}");
+            assert!(told_ms(&refused) >= 1, "{dialect:?}: {:?}", refused.headers);
+        }
+        turns.let_go();
+        hold.rest();
+        gateway.settled();
+        assert_eq!(turns.order(), ["hold"], "{dialect:?}");
+    });
 }

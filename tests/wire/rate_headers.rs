@@ -247,3 +247,25 @@ fn an_upstreams_headers_of_these_names_give_way() {
         "where there is no limit of ours, the upstream's own pass"
     );
 }
+
+#[test]
+fn a_refusal_on_messages_is_anthropics_and_tells_when_to_come_back() {
+    let engine = cost::engine(3, 1);
+    let gateway = dialect::builder(&engine, "")
+        .tenant("requests_per_minute = 1")
+        .start();
+    let messages = Dialect::Messages.ask();
+    gateway.answer(&messages.clone().set("model", "nope"));
+    let refused = gateway.answer(&messages);
+    assert_eq!(refused.status, 429, "{}", refused.text());
+    let doc = refused.json();
+    assert_eq!(doc["type"], "error", "{doc}");
+    assert_eq!(doc["error"]["type"], "rate_limit_error", "{doc}");
+    assert_eq!(doc["error"]["code"], "rate_limited", "{doc}");
+    let remaining = refused
+        .headers
+        .get("anthropic-ratelimit-requests-remaining");
+    assert_eq!(remaining, Some("0"), "{:?}", refused.headers);
+    let wait = refused.headers.get("retry-after").map(number);
+    assert!(wait.is_some_and(|s| (1..=60).contains(&s)), "{wait:?}");
+}

@@ -99,8 +99,8 @@ fn a_bad_file_changes_nothing_and_each_finding_is_logged_at_its_place() {
     gateway
         .answer(&chat().set("model", "m2"))
         .must_refuse(404, "model_not_found");
-    // a file that is not there, and one that is no text
-    for content in [None, Some(b"\xff\xfe".as_slice())] {
+    // a file that is not there, one that is no text, one that was not written yet
+    for content in [None, Some(b"\xff\xfe".as_slice()), Some(b"")] {
         match content {
             Some(bytes) => drop(gateway.written.scratch.write("streamgate.toml", bytes)),
             None => std::fs::remove_file(gateway.written.file()).unwrap(),
@@ -400,4 +400,49 @@ fn many_reloads_while_many_run_lose_nobody() {
     });
     gateway.settled();
     assert_eq!(turns.order().len(), 180);
+}
+
+#[test]
+fn a_pools_key_is_read_anew_and_goes_upstream_from_then_on() {
+    let turns = Turns::default();
+    let engine = turns.engine();
+    let gateway = with(&engine, "api_key = { file = \"key\" }")
+        .file("key", "sk-upstream-one\n")
+        .start();
+    let shown = |number: usize| {
+        assert_eq!(gateway.answer(&chat()).status, 200);
+        let headers = engine.call(number).headers;
+        headers.get("authorization").unwrap_or_default().to_owned()
+    };
+    assert_eq!(shown(0), "Bearer sk-upstream-one");
+    gateway.written.scratch.write("key", "sk-upstream-two\n");
+    assert_eq!(shown(1), "Bearer sk-upstream-one", "before the reload");
+    hup(&gateway, "the config was reloaded");
+    assert_eq!(shown(2), "Bearer sk-upstream-two");
+    assert!(
+        !gateway.process.output().contains("sk-upstream"),
+        "a key is in the log"
+    );
+}
+
+#[test]
+fn many_reloads_at_once_are_done_one_after_the_other() {
+    let turns = Turns::default();
+    let engine = turns.engine();
+    let gateway = with(&engine, ONE_SLOT).start();
+    let mut hold = turns.holds(&gateway, &chat(), "hold");
+    let mut waiting = lines_up(&gateway, &chat(), "waits");
+    std::thread::scope(|scope| {
+        for _ in 0..16 {
+            scope.spawn(|| {
+                let reloaded = gateway.admin(&Ask::post("/api/reload").no_key());
+                assert_eq!(reloaded.status, 200, "{}", reloaded.text());
+                gateway.signal(Signal::Hup);
+            });
+        }
+    });
+    turns.let_go();
+    must_be_served(&mut hold, Dialect::Chat);
+    must_be_served(&mut waiting, Dialect::Chat);
+    gateway.settled();
 }
