@@ -14,6 +14,8 @@ pub use drain::{Drain, InFlight};
 pub use error_log::install as install_error_log;
 pub use listening::Listening;
 pub use log_file::LogFile;
-pub use process::{LoopLag, max_fds, open_fds, raise_fd_limit, running, signal_running};
+pub use process::{
+    LoopLag, max_fds, open_fds, raise_fd_limit, running, signal_running, start_through_signals,
+};
 pub use signals::{HangUp, Ready, Reloading, Signals};
 pub use sockets::Socket;

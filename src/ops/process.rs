@@ -123,6 +123,22 @@ fn named(pid_file: &Path) -> Result<i32, String> {
     pid.ok_or_else(|| format!("{} holds no process id", pid_file.display()))
 }
 
+/// Has what only concerns a gateway that serves, a reload and the reopening of logs, pass over one that starts: untaken,
+/// such a signal ends a process. `Signals` takes them once it serves.
+#[allow(
+    unsafe_code,
+    reason = "what a signal does is only changed by a system call"
+)]
+pub fn start_through_signals() {
+    for number in [libc::SIGHUP, libc::SIGUSR1] {
+        // SAFETY: no code of ours is set to run, the kernel only forgets the signal.
+        if unsafe { libc::signal(number, libc::SIG_IGN) } == libc::SIG_ERR {
+            let e = std::io::Error::last_os_error();
+            log::warn!("signal {number} ends the process until it serves: {e}");
+        }
+    }
+}
+
 #[allow(unsafe_code, reason = "signals are only sent by a system call")]
 fn send(pid: i32, number: i32) -> std::io::Result<()> {
     // SAFETY: kill takes two numbers and touches no memory of ours.

@@ -6,6 +6,7 @@ use crate::exchange::{Live, Registry};
 use crate::record::State;
 use async_trait::async_trait;
 use pingora_core::server::{ShutdownSignal, ShutdownSignalWatch};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -54,6 +55,17 @@ struct Caught {
     int: Signal,
     hup: Signal,
     usr1: Signal,
+}
+
+/// A reload under way.
+type Reload<'a> = Pin<Box<dyn Future<Output = Result<(), Vec<String>>> + Send + 'a>>;
+
+/// The end of the reload that is under way, where there is one.
+async fn finished(reload: &mut Option<Reload<'_>>) -> Result<(), Vec<String>> {
+    match reload {
+        Some(reload) => reload.await,
+        None => std::future::pending().await,
+    }
 }
 
 enum Way {
@@ -137,17 +149,21 @@ impl Signals {
         }
     }
 
+    /// Waits for the signal that ends the process. A reload looks names up, which may take long: nothing waits for it but
+    /// the next one.
     async fn wait(&self, caught: &mut Caught) -> Way {
+        let mut reload: Option<Reload<'_>> = None;
         loop {
             tokio::select! {
                 _ = caught.term.recv() => return Way::Drain,
                 _ = caught.quit.recv() => return Way::Drain,
                 _ = caught.int.recv() => return Way::AtOnce,
-                _ = caught.hup.recv() => match self.hang_up {
-                    // what it found is in the log
-                    HangUp::Reload => drop(self.reload.reload().await),
+                _ = caught.hup.recv(), if reload.is_none() => match self.hang_up {
+                    HangUp::Reload => reload = Some(self.reload.reload()),
                     HangUp::Stop => return Way::AtOnce,
                 },
+                // what it found is in the log
+                _ = finished(&mut reload) => reload = None,
                 _ = caught.usr1.recv() => self.reopen(),
             }
         }

@@ -15,7 +15,7 @@ use crate::ledger::Ledger;
 use crate::metrics::Metrics;
 use crate::ops::{
     DataDir, HangUp, Listening, LogFile, LoopLag, Ready, Reloading, Signals, Socket,
-    install_error_log, raise_fd_limit, running,
+    install_error_log, raise_fd_limit, running, start_through_signals,
 };
 use crate::proxy::{Entry, Gateway, Hub, Rules};
 use crate::tenant::{Directory, Holdings};
@@ -38,6 +38,9 @@ const SETTLE_WAIT: Duration = Duration::from_secs(1);
 /// Runs a gateway until a signal ends it; `ready` is called once it serves and can be told to stop. The error is one
 /// line: what, where, and what to do.
 pub fn run(config: Config, hang_up: HangUp, ready: Ready) -> Result<(), String> {
+    if hang_up == HangUp::Reload {
+        start_through_signals();
+    }
     let error_log = open_log("log.error", &config.log.error)?;
     let access_file = open_log("log.access", &config.log.access)?;
     // a second gateway in one process (there is none but in tests) logs where the first does

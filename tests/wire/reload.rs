@@ -6,7 +6,7 @@ use crate::support::config::Builder;
 use crate::support::dialect::Dialect;
 use crate::support::engine::Engine;
 use crate::support::gateway::Gateway;
-use crate::support::process::Signal;
+use crate::support::process::{Process, Signal};
 use crate::support::turns::{ONE_SLOT, Turns, lines_up, lines_up_as, must_be_served, named};
 use crate::support::wait;
 use crate::support::{KEY, OTHER_KEY, events, sha256};
@@ -445,4 +445,27 @@ fn many_reloads_at_once_are_done_one_after_the_other() {
     must_be_served(&mut hold, Dialect::Chat);
     must_be_served(&mut waiting, Dialect::Chat);
     gateway.settled();
+}
+
+/// A start with a large ledger takes a while, and whoever rotates logs or keys does not look for it.
+#[test]
+fn a_hang_up_during_the_start_does_not_end_it() {
+    for _ in 0..10 {
+        let written = Gateway::builder().backend("127.0.0.1:1").write();
+        let folder = written.scratch.path();
+        let mut process = Process::start(&["-c", &written.file()], folder, "stderr.log");
+        let access_log = written.scratch.join("access.log");
+        wait::until_true("the start to begin", || access_log.exists());
+        wait::until("it to serve", || {
+            process.must_run();
+            process.signal(Signal::Hup);
+            let output = process.output();
+            if output.contains("serves on") {
+                Ok(())
+            } else {
+                Err(output)
+            }
+        });
+        process.must_run();
+    }
 }
