@@ -25,6 +25,7 @@ mod framing;
 mod headers;
 mod hub;
 mod ids;
+mod inflow;
 mod pace;
 mod peer;
 mod pump;
