@@ -1,13 +1,13 @@
 //! What reading the stream costs: `cargo bench --bench meter`.
 //!
 //! First the scanner and the meters alone, in this process: nanoseconds per event and gigabytes per second, the median
-//! of several rounds. Then the whole relay, by the CPU time of the gateway's own process over a window in which 400
-//! streams carry 50 events a second each: once as event streams, and once with the same bytes, paced and framed the
-//! same, as the body of an upstream's refusal. Those pass through the same pump and the same writes, each at once, but
-//! no event is looked for, metered or counted in them, so the two differ by the meter alone. Turns alternate, every one
-//! is printed, and the median of the rounds' ratios says whether the meter keeps to its tenth. Where `nginx` is on the
-//! path it takes turns too, with `proxy_buffering off`. Writes `bench/meter.json` in the target folder. A missed bar is
-//! told, not an error: this is no timed test.
+//! of several rounds. Then the whole relay, by the CPU time of the gateway's own process over a window in which 300
+//! streams carry 50 events a second each: in one gateway as event streams, and at the same time in another with the same
+//! bytes, paced and framed the same, as the body of an upstream's refusal. Those pass through the same pump and the same
+//! writes, each at once, but no event is looked for, metered or counted in them, so the two differ by the meter alone.
+//! Every round is printed, and the median of the rounds' ratios says whether the meter keeps to its tenth. Where
+//! `nginx` is on the path it runs beside a gateway in the same way, with `proxy_buffering off`. Writes
+//! `bench/meter.json` in the target folder. A missed bar is told, not an error: this is no timed test.
 #![allow(
     clippy::wildcard_enum_match_arm,
     clippy::too_many_lines,

@@ -44,7 +44,7 @@ pub fn print_alone(cases: &[Alone]) {
 
 pub fn print_relayed(relayed: &Relayed) {
     println!(
-        "\nthe whole relay, one worker: {STREAMS} streams with an event each {GAP:?}, CPU of its process over {WINDOW:?}"
+        "\nthe whole relay, one worker: {STREAMS} streams of a kind with an event each {GAP:?}, CPU of its process over {WINDOW:?}"
     );
     let rounds: String = (1..=ROUNDS)
         .map(|n| format!("{:>9}", format!("round {n}")))
@@ -57,6 +57,7 @@ pub fn print_relayed(relayed: &Relayed) {
     print_turns("the same bytes, passed without being read", &relayed.unread);
     if let Some(version) = nginx::version() {
         print_turns(&format!("{version}, proxy_buffering off"), &relayed.nginx);
+        print_turns("event streams beside nginx", &relayed.beside_nginx);
     }
     let share = share(relayed);
     let verdict = if share <= SHARE_MAX { "pass" } else { "MISS" };
@@ -109,6 +110,7 @@ pub fn write(alone: &[Alone], relayed: &Relayed) -> PathBuf {
         json!({
             "version": nginx::version(),
             "turns": turns_json(&relayed.nginx),
+            "metered_beside": turns_json(&relayed.beside_nginx),
             "relay_to_nginx": rounded(to_nginx(relayed)),
         })
     });
@@ -158,13 +160,16 @@ fn turns_json(turns: &[Turn]) -> Value {
     })
 }
 
-/// What the meter adds, by the median over the rounds' own ratios: a busy minute of the machine is in both of its turns.
+/// What the meter adds, by the median over the rounds' own ratios: what else the machine did is in both.
 fn share(relayed: &Relayed) -> f64 {
     median(&ratios(&totals(&relayed.metered), &totals(&relayed.unread))) - 1.0
 }
 
 fn to_nginx(relayed: &Relayed) -> f64 {
-    median(&ratios(&totals(&relayed.metered), &totals(&relayed.nginx)))
+    median(&ratios(
+        &totals(&relayed.beside_nginx),
+        &totals(&relayed.nginx),
+    ))
 }
 
 fn ratios(of: &[f64], to: &[f64]) -> Vec<f64> {

@@ -78,9 +78,8 @@ impl Gaps {
         }
     }
 
-    /// A content event has come.
-    pub fn event(&mut self) {
-        let now = clock::instant();
+    /// A content event has come, now.
+    pub fn event(&mut self, now: Instant) {
         if let Some(last) = self.last.replace(now) {
             let gap = now.duration_since(last);
             self.histogram.observe(gap.as_secs_f64());

@@ -1,14 +1,9 @@
 //! A client's HTTP/1 connection as Pingora has it, seen from beside: what was written on it, which part of a request is
 //! read, and whether the client is still there.
-//!
-//! Pingora reads ahead, puts the start of a next request aside, and from then on notices nothing any more, a FIN included;
-//! and a FIN ends the connection although requests that came before it are still to be served. So it is given the bytes
-//! of one request at a time. Once that is read, the connection is read ahead here while Pingora waits for the client to
-//! leave, into a small buffer that the next request is read from.
 
-use super::framing::{Malformed, Part};
+use super::framing::Part;
+use super::inflow::Inflow;
 use async_trait::async_trait;
-use bytes::BytesMut;
 use pingora_core::protocols::raw_connect::ProxyDigest;
 use pingora_core::protocols::tls::SslDigest;
 use pingora_core::protocols::{
@@ -24,9 +19,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
-
-/// What is read ahead of a request that waits for its turn. A client that sends more is not watched any further.
-const AHEAD_MAX: usize = 64 * 1024;
 
 /// The facts of one connection, shared with whoever serves a request on it.
 #[derive(Debug)]
@@ -44,13 +36,7 @@ pub struct Connection {
 #[derive(Debug)]
 struct Io {
     stream: Stream,
-    /// What was read and not yet given to Pingora.
-    ahead: BytesMut,
-    part: Part,
-    /// A FIN ends the request that runs.
-    abort_on_close: bool,
-    /// The client has closed its side.
-    closed: bool,
+    inflow: Inflow,
     /// Broken off by us: nothing is read or written any more.
     broken: bool,
 }
@@ -64,10 +50,7 @@ impl Connection {
         Arc::new(Connection {
             io: Mutex::new(Io {
                 stream,
-                ahead: BytesMut::new(),
-                part: Part::head(),
-                abort_on_close: true,
-                closed: false,
+                inflow: Inflow::new(),
                 broken: false,
             }),
             written: AtomicU64::new(0),
@@ -97,9 +80,7 @@ impl Connection {
     pub fn await_head(&self) {
         self.fresh.store(true, Ordering::Relaxed);
         self.head_read.store(false, Ordering::Relaxed);
-        let mut io = self.lock();
-        io.part = Part::head();
-        io.abort_on_close = true;
+        self.lock().inflow.await_head();
     }
 
     /// Waits for the first byte of the current request. One waiter at a time.
@@ -112,7 +93,7 @@ impl Connection {
     /// The head of a request is there, and this is its body.
     pub fn note_head(&self, body: Part) {
         self.head_read.store(true, Ordering::Relaxed);
-        self.lock().part = body;
+        self.lock().inflow.await_body(body);
     }
 
     pub fn has_head(&self) -> bool {
@@ -121,7 +102,7 @@ impl Connection {
 
     /// The current request was read to its end: what comes next on the connection is another one.
     pub fn is_read_whole(&self) -> bool {
-        matches!(self.lock().part, Part::Over)
+        self.lock().inflow.is_over()
     }
 
     /// Bytes that the kernel has taken so far.
@@ -130,7 +111,7 @@ impl Connection {
     }
 
     pub fn set_abort_on_close(&self, abort: bool) {
-        self.lock().abort_on_close = abort;
+        self.lock().inflow.set_abort_on_close(abort);
     }
 
     /// Sends what was written and still waits in the process.
@@ -152,79 +133,6 @@ impl Connection {
     }
 }
 
-impl Io {
-    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        if self.broken {
-            return Poll::Ready(Err(broken()));
-        }
-        match self.part {
-            Part::Over => self.poll_gone(cx),
-            Part::Malformed => Poll::Ready(Err(malformed(Malformed))),
-            Part::Head(_) | Part::Length(_) | Part::Chunks(_) if self.ahead.is_empty() => {
-                self.read_on(cx, buf)
-            }
-            Part::Head(_) | Part::Length(_) | Part::Chunks(_) => Poll::Ready(self.hand_out(buf)),
-        }
-    }
-
-    /// Reads what is left of the part; what came with it is kept.
-    fn read_on(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        if self.closed {
-            return Poll::Ready(Ok(()));
-        }
-        let before = buf.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
-        let (_, read) = buf.filled().split_at(before);
-        self.closed = read.is_empty() && buf.remaining() > 0;
-        let taken = self.part.take(read).map_err(malformed)?;
-        self.ahead
-            .extend_from_slice(read.get(taken..).unwrap_or_default());
-        buf.set_filled(before + taken);
-        Poll::Ready(Ok(()))
-    }
-
-    /// Gives what was read ahead, as far as it belongs to the part.
-    fn hand_out(&mut self, buf: &mut ReadBuf<'_>) -> io::Result<()> {
-        let room = buf.remaining().min(self.ahead.len());
-        let (offered, _) = self.ahead.split_at(room);
-        let taken = self.part.take(offered).map_err(malformed)?;
-        buf.put_slice(&self.ahead.split_to(taken));
-        Ok(())
-    }
-
-    /// Nothing more of this request comes: ready when the client has left, as an end of the stream.
-    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.read_ahead(cx))?;
-        match self.abort_on_close {
-            true => Poll::Ready(Ok(())),
-            // a half-closed client still reads: only a failed write tells that it has gone
-            false => Poll::Pending,
-        }
-    }
-
-    /// Reads ahead until the client closes. Pending while it may still send, or has sent as much as is kept.
-    fn read_ahead(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut room = [0_u8; 1024];
-        while !self.closed {
-            if self.ahead.len() >= AHEAD_MAX {
-                return Poll::Pending;
-            }
-            let mut buf = ReadBuf::new(&mut room);
-            ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buf))?;
-            self.closed = buf.filled().is_empty();
-            self.ahead.extend_from_slice(buf.filled());
-        }
-        Poll::Ready(Ok(()))
-    }
-}
-
-fn malformed(_: Malformed) -> io::Error {
-    io::Error::new(
-        io::ErrorKind::InvalidData,
-        "the body is not framed as its head says",
-    )
-}
-
 fn broken() -> io::Error {
     io::Error::new(io::ErrorKind::BrokenPipe, "the connection was broken off")
 }
@@ -235,7 +143,15 @@ impl AsyncRead for Watched {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let read = ready!(self.0.lock().poll_read(cx, buf));
+        let Io {
+            stream,
+            inflow,
+            broken: is_broken,
+        } = &mut *self.0.lock();
+        let read = match is_broken {
+            true => Err(broken()),
+            false => ready!(inflow.poll_read(stream, cx, buf)),
+        };
         if self.0.fresh.swap(false, Ordering::Relaxed) {
             self.0.first_read.notify_one();
         }
@@ -359,101 +275,6 @@ impl Peek for Watched {}
 mod tests {
     use super::*;
     use tokio::io::{AsyncWriteExt, duplex};
-
-    /// What one read gives; nothing while it would wait.
-    async fn read(stream: &mut Stream) -> Option<io::Result<Vec<u8>>> {
-        let mut room = [0; 64];
-        let mut buf = ReadBuf::new(&mut room);
-        let read = std::future::poll_fn(|cx| {
-            Poll::Ready(match Pin::new(&mut *stream).poll_read(cx, &mut buf) {
-                Poll::Ready(read) => Some(read),
-                Poll::Pending => None,
-            })
-        })
-        .await?;
-        Some(read.map(|()| buf.filled().to_vec()))
-    }
-
-    async fn reads(stream: &mut Stream) -> String {
-        let read = read(stream).await.expect("something to read");
-        String::from_utf8(read.expect("no error")).unwrap()
-    }
-
-    fn length(n: &'static str) -> Part {
-        let mut headers = http::HeaderMap::new();
-        headers.insert("content-length", http::HeaderValue::from_static(n));
-        Part::body(&headers)
-    }
-
-    const HEAD: &str = "POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\n";
-
-    #[tokio::test]
-    async fn requests_that_came_at_once_are_read_one_by_one_and_then_the_end() {
-        let (mut client, server) = duplex(1024);
-        let connection = Connection::new(Box::new(server));
-        let mut stream = connection.stream();
-        let sent = [HEAD, "abc", HEAD, "def"].concat();
-        client.write_all(sent.as_bytes()).await.unwrap();
-        drop(client);
-        for body in ["abc", "def"] {
-            connection.await_head();
-            assert_eq!(reads(&mut stream).await, HEAD);
-            connection.note_head(length("3"));
-            connection.set_abort_on_close(false);
-            assert!(!connection.is_read_whole());
-            assert_eq!(reads(&mut stream).await, body);
-            assert!(connection.is_read_whole());
-            assert!(read(&mut stream).await.is_none(), "taken for gone");
-        }
-        connection.await_head();
-        assert_eq!(reads(&mut stream).await, "");
-    }
-
-    #[tokio::test]
-    async fn a_client_that_sent_its_next_request_early_is_seen_leaving_and_the_request_is_kept() {
-        let (mut client, server) = duplex(1024);
-        let connection = Connection::new(Box::new(server));
-        let mut stream = connection.stream();
-        connection.note_head(length("0"));
-        client.write_all(HEAD.as_bytes()).await.unwrap();
-        assert!(read(&mut stream).await.is_none());
-        drop(client);
-        assert_eq!(reads(&mut stream).await, "");
-        connection.await_head();
-        assert_eq!(reads(&mut stream).await, HEAD);
-    }
-
-    #[tokio::test]
-    async fn a_body_that_ends_early_is_seen_to_end() {
-        let (mut client, server) = duplex(1024);
-        let connection = Connection::new(Box::new(server));
-        let mut stream = connection.stream();
-        connection.note_head(length("3"));
-        connection.set_abort_on_close(false);
-        client.write_all(b"ab").await.unwrap();
-        drop(client);
-        assert_eq!(reads(&mut stream).await, "ab");
-        assert_eq!(reads(&mut stream).await, "");
-        assert!(!connection.is_read_whole());
-    }
-
-    #[tokio::test]
-    async fn chunks_that_are_malformed_are_an_error() {
-        let (mut client, server) = duplex(1024);
-        let connection = Connection::new(Box::new(server));
-        let mut stream = connection.stream();
-        let mut headers = http::HeaderMap::new();
-        headers.insert(
-            "transfer-encoding",
-            http::HeaderValue::from_static("chunked"),
-        );
-        connection.note_head(Part::body(&headers));
-        client.write_all(b"\r\n\r\n").await.unwrap();
-        for _ in 0..2 {
-            assert!(matches!(read(&mut stream).await, Some(Err(_))));
-        }
-        assert!(!connection.is_read_whole());
-    }
 
     #[tokio::test]
     async fn a_connection_that_was_broken_off_takes_nothing_more() {

@@ -25,6 +25,7 @@ mod framing;
 mod headers;
 mod hub;
 mod ids;
+mod inflow;
 mod open;
 mod pace;
 mod peer;

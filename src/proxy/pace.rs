@@ -73,6 +73,11 @@ impl Pace {
         self.heard_at = clock::instant();
     }
 
+    /// When the upstream last sent something.
+    pub fn heard_at(&self) -> Instant {
+        self.heard_at
+    }
+
     /// The client was sent something.
     pub fn client_was_sent(&mut self) {
         self.sent_at = clock::instant();

@@ -136,6 +136,9 @@ impl Pump<'_> {
         ctx: &mut Ctx,
         chunk: Bytes,
     ) -> Result<(), Fate> {
+        if let Some(relay) = &mut ctx.relay {
+            relay.heard_at = self.pace.heard_at();
+        }
         let decoded = match ctx.relay.as_mut().and_then(|r| r.decoder.as_mut()) {
             Some(decoder) => decoder.feed(&chunk),
             None => Ok(chunk),

@@ -6,11 +6,13 @@ use super::decode::Decoder;
 use crate::api::{Answer, Request, heartbeat};
 use crate::backend::Pool;
 use crate::budget::Units;
+use crate::clock;
 use crate::exchange::{Exchange, Usage};
 use crate::metrics::Gaps;
 use bytes::{Bytes, BytesMut};
 use pingora_http::ResponseHeader;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// What of a preamble is held at most; one that is larger is shown.
 const HELD_MAX: usize = 64 * 1024;
@@ -37,6 +39,10 @@ pub struct Relay {
     /// The preamble that waits for output, as long as another backend could still take over.
     held: Option<BytesMut>,
     gaps: Gaps,
+    /// When the bytes came that the body filter is called with.
+    pub heard_at: Instant,
+    /// Output has been shown: the exchange knows.
+    shown: bool,
     /// A heartbeat is due: the next call of the body filter makes one.
     pub beat: bool,
     /// Content events that went to the client, and those that were read.
@@ -63,6 +69,8 @@ impl Relay {
             begun: false,
             held: None,
             gaps,
+            heard_at: clock::instant(),
+            shown: false,
             beat: false,
             sent: 0,
             seen: 0,
@@ -140,13 +148,13 @@ impl Relay {
             None => return,
         };
         for _ in 0..fed.content {
-            self.gaps.event();
+            self.gaps.event(self.heard_at);
         }
         self.seen += u64::from(fed.content);
         self.unsent += fed.content;
         let ended = end || answer.ended();
         let shown = answer.shown() || (!self.events && !fed.bytes.is_empty());
-        if shown {
+        if shown && !std::mem::replace(&mut self.shown, true) {
             exchange.show();
         }
         let bytes = self.hold(fed.bytes, shown || ended);
