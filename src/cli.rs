@@ -71,7 +71,9 @@ fn parse(args: Vec<String>) -> Result<(Asked, Option<PathBuf>), String> {
             }
             (_, Asked::Command(..)) => own.push(arg),
             ("-s", Asked::Run) => {
-                let word = args.next().ok_or("-s needs a signal: quit or stop")?;
+                let word = args
+                    .next()
+                    .ok_or("-s needs a signal: reload, quit or stop")?;
                 asked = Asked::Signal(word);
             }
             ("-t", Asked::Run) => asked = Asked::Test,

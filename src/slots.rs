@@ -116,10 +116,11 @@ impl Slots {
 
     /// Has a watcher told of every return from now on. Whoever finds no slot after this misses no return.
     pub fn watch<W: Watch + 'static>(&self, watcher: &Weak<W>) {
-        if !self.is_watched_by(watcher) {
+        let is_it = |w: &Weak<dyn Watch>| std::ptr::addr_eq(w.as_ptr(), watcher.as_ptr());
+        if !self.watchers.load().iter().any(is_it) {
             self.watchers.rcu(|all| {
-                let alive = all.iter().filter(|w| w.strong_count() > 0);
-                let mut all: Vec<Weak<dyn Watch>> = alive.cloned().collect();
+                let others = all.iter().filter(|w| w.strong_count() > 0 && !is_it(w));
+                let mut all: Vec<Weak<dyn Watch>> = others.cloned().collect();
                 all.push(watcher.clone());
                 all
             });
@@ -127,13 +128,6 @@ impl Slots {
         }
         // a return that does not see the watcher is seen by the look for a slot that follows
         fence(Ordering::SeqCst);
-    }
-
-    fn is_watched_by<W: Watch + 'static>(&self, watcher: &Weak<W>) -> bool {
-        let watchers = self.watchers.load();
-        watchers
-            .iter()
-            .any(|w| std::ptr::addr_eq(w.as_ptr(), watcher.as_ptr()))
     }
 
     /// The watchers take turns in being the first to hear: none of them is always late.

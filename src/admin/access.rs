@@ -28,8 +28,10 @@ pub fn check(headers: &HeaderMap, token: Option<&Secret>) -> Result<(), Denied> 
         Some(origin) => host.is_some_and(|host| origin.ends_with(format!("://{host}").as_bytes())),
         None => true,
     };
+    // browsers say so of what a page of another site makes them ask for, also where they send no origin
+    let own_fetch = header("sec-fetch-site").is_none_or(|v| matches!(v, b"same-origin" | b"none"));
     let named_here = host.is_none_or(is_this_machine);
-    (own_page && named_here)
+    (own_page && own_fetch && named_here)
         .then_some(())
         .ok_or(Denied::Elsewhere)
 }
@@ -99,6 +101,7 @@ mod tests {
             ],
             &[("host", "127.0.0.1:9090"), ("origin", "null")],
             &[("origin", "http://evil.example")],
+            &[("host", "127.0.0.1:9090"), ("sec-fetch-site", "cross-site")],
         ] {
             assert_eq!(from(other), Err(Denied::Elsewhere), "{other:?}");
         }

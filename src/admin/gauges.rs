@@ -9,7 +9,9 @@ use crate::proxy::{Hub, Rules};
 pub fn set(hub: &Hub) {
     let table = &hub.services.metrics.table;
     let rules = hub.rules();
-    table.open_fds.set(ops::open_fds());
+    if let Some(open) = ops::open_fds() {
+        table.open_fds.set(i64::try_from(open).unwrap_or(i64::MAX));
+    }
     pools(table, &rules);
     tenants(table, &rules);
 }

@@ -108,7 +108,7 @@ impl AdminApp {
             Asked::Nothing => error(
                 StatusCode::NOT_FOUND,
                 "not_found",
-                "there are /metrics, /healthz, /readyz, /api/requests, /api/tenants, /api/pools and /api/reload here",
+                "there are /metrics, /healthz, /readyz, /api/requests, /api/tenants, /api/pools, /api/reload and /api/tenants/TENANT/requests/ID/cancel here",
             ),
         }
     }
@@ -193,7 +193,7 @@ fn refusal(denied: Denied) -> Answer {
 }
 
 fn unreadable(e: &LedgerError) -> Answer {
-    log::error!("{e}");
+    log::debug!("{e}");
     error(
         StatusCode::SERVICE_UNAVAILABLE,
         "ledger_unavailable",

@@ -42,6 +42,14 @@ pub fn headers(api: Api, rates: &Rates, now: Timestamp) -> Vec<(&'static str, St
     headers
 }
 
+/// All names that may be told.
+pub const NAMES: [[&str; 3]; 4] = [
+    OPENAI_REQUESTS,
+    OPENAI_TOKENS,
+    ANTHROPIC_REQUESTS,
+    ANTHROPIC_TOKENS,
+];
+
 const OPENAI_REQUESTS: [&str; 3] = [
     "x-ratelimit-limit-requests",
     "x-ratelimit-remaining-requests",

@@ -18,47 +18,60 @@ pub struct Member {
     pub addr: String,
     pub weight: u32,
     pub slots: Arc<Slots>,
+    /// As configured; in force once its configuration is.
+    pub max_streams: Option<usize>,
+    marks: Arc<Marks>,
+}
+
+/// What is held against a backend. Outlives its rules, as its slots do.
+#[derive(Debug, Default)]
+struct Marks {
     failures: AtomicU64,
     paused_until: Mutex<Option<Instant>>,
 }
 
 impl Member {
     pub fn new(backend: &config::Backend) -> Arc<Member> {
-        Member::with(backend, Slots::new(backend.max_streams))
+        Member::with(backend, Slots::new(backend.max_streams), Arc::default())
     }
 
-    /// The same backend under new rules: what runs on it goes on being counted.
+    /// The same backend under new rules, which are in force once they are put so: what runs on it goes on being counted,
+    /// and what is held against it stays so.
     pub fn again(&self, backend: &config::Backend) -> Arc<Member> {
-        self.slots.set_max(backend.max_streams);
-        Member::with(backend, self.slots.clone())
+        Member::with(backend, self.slots.clone(), self.marks.clone())
     }
 
-    fn with(backend: &config::Backend, slots: Arc<Slots>) -> Arc<Member> {
+    fn with(backend: &config::Backend, slots: Arc<Slots>, marks: Arc<Marks>) -> Arc<Member> {
         Arc::new(Member {
             addr: backend.addr.clone(),
             weight: backend.weight.max(1),
+            max_streams: backend.max_streams,
             slots,
-            failures: AtomicU64::new(0),
-            paused_until: Mutex::new(None),
+            marks,
         })
+    }
+
+    /// Puts the bound of its slots in force.
+    pub fn put_in_force(&self) {
+        self.slots.set_max(self.max_streams);
     }
 
     /// Whether nothing speaks against trying it.
     pub fn is_up(&self) -> bool {
-        self.failures.load(Ordering::Relaxed) == 0
+        self.marks.failures.load(Ordering::Relaxed) == 0
             || self.paused().is_none_or(|until| until <= clock::instant())
     }
 
     /// It could not be reached: pass it over for a while.
     pub fn failed(&self) {
-        let before = self.failures.fetch_add(1, Ordering::Relaxed).min(8);
+        let before = self.marks.failures.fetch_add(1, Ordering::Relaxed).min(8);
         let pause = (PAUSE * (1 << before)).min(PAUSE_MAX);
         *self.pause_lock() = Some(clock::instant() + pause);
     }
 
     /// It answered: whatever was held against it is forgotten.
     pub fn answered(&self) {
-        if self.failures.swap(0, Ordering::Relaxed) != 0 {
+        if self.marks.failures.swap(0, Ordering::Relaxed) != 0 {
             *self.pause_lock() = None;
         }
     }
@@ -68,7 +81,8 @@ impl Member {
     }
 
     fn pause_lock(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
-        self.paused_until
+        self.marks
+            .paused_until
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }

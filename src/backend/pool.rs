@@ -21,7 +21,7 @@ pub struct Pool {
     pub queue: Arc<PoolQueue>,
     /// Who is turned away while there is too much to do.
     pub shed: Option<Arc<Shed>>,
-    pub retries: RetryBudget,
+    pub retries: Arc<RetryBudget>,
     members: Vec<Arc<Member>>,
     /// Backends that a reload took away and that something still runs on: one that comes back finds it counted.
     gone: Vec<Arc<Member>>,
@@ -53,7 +53,7 @@ pub enum NoPick {
 
 impl Pool {
     /// A pool with its backends looked up once; names that do not resolve yet are found by a later `refresh`. What runs in
-    /// the pool of the same name `before` goes on being counted.
+    /// the pool of the same name `before` goes on being counted, by the bounds of before until these are put in force.
     pub async fn start(
         rules: &config::Pool,
         shed: Option<&config::Shed>,
@@ -74,8 +74,6 @@ impl Pool {
             || PoolQueue::new(&rules.name, slots.clone(), rules.queue.clone(), metrics),
             |p| p.queue.clone(),
         );
-        queue.set_rules(rules.queue.clone());
-        slots.set_max(slots_of(rules));
         let backends = Backends::new(Box::new(Named::new(members.clone())));
         let balancer = match rules.balance {
             Balance::RoundRobin => Balancer::RoundRobin(LoadBalancer::from_backends(backends)),
@@ -88,7 +86,7 @@ impl Pool {
             slots,
             queue,
             shed: shed.map(|marks| shedding(&rules.name, marks, before)),
-            retries: RetryBudget::new(),
+            retries: before.map_or_else(Arc::default, |p| p.retries.clone()),
             gone: gone.map(|m| Arc::clone(m)).collect(),
             members,
             balancer,
@@ -96,6 +94,21 @@ impl Pool {
         };
         pool.refresh().await;
         pool
+    }
+
+    /// Puts its bounds in force: on slots and a queue that the rules before it may have had too.
+    pub fn put_in_force(&self) {
+        self.queue.set_rules(self.rules.queue.clone());
+        self.members.iter().for_each(|m| m.put_in_force());
+        self.count_slots();
+    }
+
+    /// Counts the slots there are now. To be called now and then, of pools that are in force: backends come and go.
+    pub fn count_slots(&self) {
+        let now = slots_of(&self.rules, &self.members);
+        if now != self.slots.max() {
+            self.slots.set_max(now);
+        }
     }
 
     /// Whether anything runs in it or waits to.
@@ -177,11 +190,17 @@ impl Pool {
     }
 }
 
-/// The slots of a pool. Where requests may wait for one, no more than its backends have together: who was let go on by the
-/// queue must not find them all full.
-fn slots_of(rules: &config::Pool) -> Option<usize> {
-    let of_backends = || -> Option<usize> { rules.backends.iter().map(|b| b.max_streams).sum() };
-    let bounded = rules.queue.as_ref().and_then(|_| of_backends());
+/// The slots of a pool. Where requests may wait for one, no more than its backends have together that are up: who was let
+/// go on by the queue must not find them all full. Where none is up all are tried, and all count.
+fn slots_of(rules: &config::Pool, members: &[Arc<Member>]) -> Option<usize> {
+    let none_up = members.iter().all(|m| !m.is_up());
+    let counted = members.iter().filter(|m| none_up || m.is_up());
+    let together = || counted.map(|m| m.max_streams).sum::<Option<usize>>();
+    let bounded = rules
+        .queue
+        .as_ref()
+        .filter(|_| !members.is_empty())
+        .and_then(|_| together());
     [rules.max_streams, bounded].into_iter().flatten().min()
 }
 
@@ -204,7 +223,9 @@ mod tests {
         );
         let config = config::parse(&text, std::path::Path::new("/x/test.toml")).unwrap();
         let metrics = Metrics::new().unwrap();
-        Pool::start(&config.pools[0], None, None, &metrics).await
+        let pool = Pool::start(&config.pools[0], None, None, &metrics).await;
+        pool.put_in_force();
+        pool
     }
 
     const TWO: &str =
@@ -223,29 +244,32 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_queue_before_bounded_backends_has_their_slots() {
+    async fn a_queue_before_bounded_backends_has_the_slots_of_those_that_are_up() {
         let with = |lines: &str| {
             let text = format!(
                 "[[listen]]\naddr = \"127.0.0.1:1\"\n[[tenant]]\nname = \"t\"\nanonymous = true\n[[pool]]\nname = \"p\"\nmodels = [\"m\"]\n{lines}\n"
             );
             let config = config::parse(&text, std::path::Path::new("/x/test.toml")).unwrap();
-            slots_of(&config.pools[0])
+            let rules = &config.pools[0];
+            let members: Vec<_> = rules.backends.iter().map(Member::new).collect();
+            let all = slots_of(rules, &members);
+            members[0].failed();
+            (all, slots_of(rules, &members))
         };
         let queue = "queue = { max_wait = \"1s\", max_len = 4 }";
         let (two, open) = (
             format!("backends = [{TWO}]"),
             "backends = [{ addr = \"127.0.0.1:1\" }]",
         );
-        assert_eq!(with(&two), None);
-        assert_eq!(with(&format!("{queue}\n{two}")), Some(4));
-        assert_eq!(with(&format!("{queue}\n{open}")), None);
-        for (max, slots) in [(3, 3), (64, 4)] {
-            assert_eq!(
-                with(&format!("max_streams = {max}\n{queue}\n{two}")),
-                Some(slots)
-            );
+        assert_eq!(with(&two), (None, None));
+        assert_eq!(with(&format!("{queue}\n{two}")), (Some(4), Some(2)));
+        assert_eq!(with(&format!("{queue}\n{open}")), (None, None));
+        for (max, all, up) in [(3, 3, 2), (64, 4, 2)] {
+            let slots = with(&format!("max_streams = {max}\n{queue}\n{two}"));
+            assert_eq!(slots, (Some(all), Some(up)));
         }
-        assert_eq!(with(&format!("max_streams = 64\n{two}")), Some(64));
+        let unqueued = with(&format!("max_streams = 64\n{two}"));
+        assert_eq!(unqueued, (Some(64), Some(64)));
     }
 
     #[tokio::test]

@@ -30,6 +30,11 @@ impl Pools {
         }
     }
 
+    /// Puts the bounds of all in force.
+    pub fn put_in_force(&self) {
+        self.pools.iter().for_each(|p| p.put_in_force());
+    }
+
     /// The pool that serves a model by its public name.
     pub fn by_model(&self, public: &str) -> Option<&Arc<Pool>> {
         self.pools

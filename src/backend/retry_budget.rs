@@ -23,8 +23,8 @@ struct State {
     began: Instant,
 }
 
-impl RetryBudget {
-    pub fn new() -> RetryBudget {
+impl Default for RetryBudget {
+    fn default() -> RetryBudget {
         RetryBudget {
             state: Mutex::new(State {
                 slices: [(0, 0); SLICES],
@@ -32,7 +32,9 @@ impl RetryBudget {
             }),
         }
     }
+}
 
+impl RetryBudget {
     /// A request of the pool was sent.
     pub fn request(&self) {
         self.with(clock::instant(), |s| s.slices[0].0 += 1);
@@ -84,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_handful_is_always_allowed_and_more_only_as_a_share() {
-        let budget = RetryBudget::new();
+        let budget = RetryBudget::default();
         let now = clock::instant();
         let taken = (0..20).filter(|_| budget.take_at(0.2, now)).count();
         assert_eq!(taken, 10);
@@ -97,7 +99,7 @@ mod tests {
 
     #[test]
     fn what_is_a_minute_old_is_forgotten() {
-        let budget = RetryBudget::new();
+        let budget = RetryBudget::default();
         let now = clock::instant();
         while budget.take_at(0.2, now) {}
         assert!(budget.take_at(0.2, now + SLICE * 6));

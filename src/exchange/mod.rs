@@ -1,5 +1,9 @@
-//! The owner of a request. What was shown, what is running and what is owed are one state here: nothing else in the
-//! program gives back a slot or settles units, and an exchange does it once, in every way it can end.
+//! The owner of a request. What was shown, what is running and what is owed are one state here: from admission on nothing
+//! else in the program gives back a slot or settles units, and an exchange does it once, in every way it can end.
+//!
+//! - `owner` the exchange, `usage` what it charges, `ending` how it ended
+//! - `live` what others see of a request that runs, `registry` who runs
+//! - `queue` who waits for a slot and whose turn it is, `shed` who is turned away
 
 mod ending;
 mod live;

@@ -7,12 +7,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How many descriptors are open; 0 where the system does not say.
-pub fn open_fds() -> i64 {
-    std::fs::read_dir("/proc/self/fd")
-        .map(|fds| i64::try_from(fds.count()).unwrap_or(0))
-        // reading the folder opens one
-        .map_or(0, |n| n.saturating_sub(1))
+/// How many descriptors are open; nothing where that cannot be found out, as when there is none left to look with.
+pub fn open_fds() -> Option<u64> {
+    // kernels since 6.2 say it as the folder's size (proc_pid_fd(5)); on others it is counted
+    let size = std::fs::metadata("/proc/self/fd").map_or(0, |fds| fds.len());
+    if size > 0 {
+        return Some(size);
+    }
+    let counted = std::fs::read_dir("/proc/self/fd").ok()?.count();
+    // reading the folder opens one
+    u64::try_from(counted).ok()?.checked_sub(1)
 }
 
 /// Lets the process open as many descriptors as it is allowed to.
@@ -103,13 +107,22 @@ impl LoopLag {
 pub fn running(pid_file: &Path) -> Option<i32> {
     let pid = named(pid_file).ok()?;
     let other = u32::try_from(pid).is_ok_and(|pid| pid != std::process::id());
-    (other && send(pid, 0).is_ok()).then_some(pid)
+    // another user's may not be signalled, and runs
+    let runs = || {
+        send(pid, 0).map_or_else(
+            |e| e.kind() == std::io::ErrorKind::PermissionDenied,
+            |()| true,
+        )
+    };
+    (other && runs()).then_some(pid)
 }
 
 /// Sends a signal to the process that a pid file names.
 pub fn signal_running(pid_file: &Path, number: i32) -> Result<(), String> {
     let pid = named(pid_file)?;
-    send(pid, number).map_err(|e| format!("process {pid} cannot be signalled: {e}"))
+    send(pid, number).map_err(|e| {
+        format!("process {pid} cannot be signalled: {e}; signal it as its own user, or as root")
+    })
 }
 
 fn named(pid_file: &Path) -> Result<i32, String> {
@@ -120,7 +133,12 @@ fn named(pid_file: &Path) -> Result<i32, String> {
         )
     })?;
     let pid = text.trim().parse().ok().filter(|pid| *pid > 1);
-    pid.ok_or_else(|| format!("{} holds no process id", pid_file.display()))
+    pid.ok_or_else(|| {
+        format!(
+            "{} holds no process id; remove it, and start the gateway again",
+            pid_file.display()
+        )
+    })
 }
 
 /// Has what only concerns a gateway that serves, a reload and the reopening of logs, pass over one that starts: untaken,

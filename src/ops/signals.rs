@@ -17,6 +17,9 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 /// The same for INT, which stops at once.
 const LAST_WORDS_AT_ONCE: Duration = Duration::from_millis(300);
 
+/// How often late comers are looked for when everything is to end.
+const ASK_AGAIN: Duration = Duration::from_millis(20);
+
 /// Waits for the signal that ends the process, and ends what runs in the way the signal asks for.
 pub struct Signals {
     pub drain: Arc<Drain>,
@@ -177,18 +180,33 @@ impl Signals {
         }
     }
 
-    /// Asks every running request to end and gives them time for their last event. Those that wait for a slot are asked
-    /// first: else they would be given the slots of the others, and run for nothing.
+    /// Asks every running request to end and gives them time for their last event; also one that is admitted meanwhile.
     async fn end_all(&self, last_words: Duration) {
+        let asking = async {
+            loop {
+                self.ask_all();
+                tokio::time::sleep(ASK_AGAIN).await;
+            }
+        };
+        let ended = async {
+            tokio::select! {
+                () = self.drain.emptied() => {}
+                () = asking => {}
+            }
+        };
+        let ended = tokio::time::timeout(last_words, ended).await;
+        if ended.is_err() {
+            log::warn!("{} requests did not end in time", self.drain.in_flight());
+        }
+    }
+
+    /// Those that wait for a slot are asked first: else they would be given the slots of the others, and run for nothing.
+    fn ask_all(&self) {
         let is_queued = |live: &Arc<Live>| live.record().state == State::Queued;
         let (waiting, running): (Vec<_>, Vec<_>) =
             self.registry.all().into_iter().partition(is_queued);
         for live in waiting.iter().chain(&running) {
             live.drain();
-        }
-        let ended = tokio::time::timeout(last_words, self.drain.emptied()).await;
-        if ended.is_err() {
-            log::warn!("{} requests did not end in time", self.drain.in_flight());
         }
     }
 }

@@ -6,6 +6,13 @@
 //! - `proxy_upstream_filter` runs the pump (`pump`), which calls, in Pingora's order, `upstream_peer` (`peer`),
 //!   `upstream_request_filter`, `response_filter` (`respond`) and `response_body_filter`
 //! - `logging` settles (`finish`); the last bytes of the answer follow
+//!
+//! The files, by what they are of:
+//! - admission: `auth`, `bodies`, `admit`, `ids`, `take`, `open`; what is said no with: `refuse`, `scarce`, `rates`
+//! - the pump: `queued`, `attempt`, `upstream`, `readable`, `peer`, `respond`, `relay`, `decode`; what it waits for and
+//!   writes: `wait`, `pace`, `beat`, `write`; how it ends: `fate`, `finish`
+//! - a client's connection: `entry`, `connection`, `inflow`, `framing`, `chunks`; its heads: `edge`, `headers`, `forwarded`
+//! - what the gateway answers by itself: `route`, `records`
 
 mod admit;
 mod attempt;

@@ -28,7 +28,7 @@ pub async fn open(ctx: &mut Ctx, asking: Asking, taking: Taking) -> Result<(), R
             ids::check(&known, asking.fingerprint)?;
             return Err(ids::running());
         }
-        Err(e) => unwritable(&ctx.hub, &e.to_string())?,
+        Err(e) => unwritable(ctx, &e)?,
     }
     let charged_before = record.charged_units;
     let cap = cap(&asking, &taking);

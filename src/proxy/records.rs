@@ -61,7 +61,7 @@ async fn find(ctx: &Ctx, tenant: &Tenant, id: &RequestId) -> Result<Record, Refu
             format!("no request of the id {id} is known for this key"),
         )),
         Err(e) => {
-            log::error!("{e}");
+            log::debug!("{e}");
             Err(Refusal::new(
                 Code::LedgerUnavailable,
                 "records cannot be read at the moment; try again shortly",

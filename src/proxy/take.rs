@@ -2,7 +2,6 @@
 
 use super::admit::Asking;
 use super::context::Ctx;
-use super::hub::Hub;
 use super::ids;
 use super::refuse::Refusal;
 use super::scarce;
@@ -10,7 +9,7 @@ use crate::api::Code;
 use crate::clock::{self, Timestamp};
 use crate::config::OnError;
 use crate::exchange::{Claim, Place, Taken};
-use crate::record::RequestId;
+use crate::ledger::LedgerError;
 use crate::tenant::{Reserved, Wanted};
 use std::time::Duration;
 
@@ -34,7 +33,7 @@ pub async fn take(ctx: &Ctx, asking: &Asking, named: bool) -> Result<Taking, Ref
             false => ids::mismatch(),
         })?;
     if named {
-        refuse_known(&ctx.hub, asking, &ctx.request_id).await?;
+        refuse_known(ctx, asking).await?;
     }
     let wanted = wanted(asking);
     // one look at the clock: the account and the ledger book the same hour
@@ -69,18 +68,20 @@ pub fn wanted(asking: &Asking) -> Wanted {
 }
 
 /// Refuses an id that the ledger knows and that may not run again.
-async fn refuse_known(hub: &Hub, asking: &Asking, id: &RequestId) -> Result<(), Refusal> {
-    match hub.services.ledger.find(asking.tenant.name(), id).await {
+async fn refuse_known(ctx: &Ctx, asking: &Asking) -> Result<(), Refusal> {
+    let ledger = &ctx.hub.services.ledger;
+    match ledger.find(asking.tenant.name(), &ctx.request_id).await {
         Ok(Some(known)) => ids::check(&known, asking.fingerprint),
         Ok(None) => Ok(()),
-        Err(e) => unwritable(hub, &e.to_string()),
+        Err(e) => unwritable(ctx, &e),
     }
 }
 
 /// The ledger cannot be used: refuse or serve, as configured.
-pub fn unwritable(hub: &Hub, error: &str) -> Result<(), Refusal> {
-    log::error!("{error}");
-    match hub.rules().config.ledger.on_error {
+pub fn unwritable(ctx: &Ctx, error: &LedgerError) -> Result<(), Refusal> {
+    // the ledger's own thread says it in the log, once for all
+    log::debug!("{error}");
+    match ctx.rules.config.ledger.on_error {
         OnError::Serve => Ok(()),
         OnError::Refuse => Err(Refusal::new(
             Code::LedgerUnavailable,

@@ -1,4 +1,4 @@
-//! What the process carries at present, told to those who turn requests away over it.
+//! What the process carries at present, told to those who turn requests away over it, and what there is to carry it.
 
 use crate::clock;
 use crate::exchange::Readings;
@@ -31,6 +31,7 @@ impl Load {
     /// The event loop woke so late.
     pub fn note(&mut self, late: Duration) {
         let rules = self.hub.rules();
+        rules.pools.all().iter().for_each(|pool| pool.count_slots());
         if rules.config.shed.is_none() {
             return;
         }
@@ -53,8 +54,9 @@ impl Load {
         let is_due = |at: Instant| now.saturating_duration_since(at) >= COUNT_EVERY;
         if self.counted_at.is_none_or(is_due) {
             self.counted_at = Some(now);
-            self.open_fds = u64::try_from(ops::open_fds()).unwrap_or(0);
             self.max_fds = ops::max_fds();
+            // where there is none left to look with, all are open
+            self.open_fds = ops::open_fds().unwrap_or(self.max_fds);
         }
     }
 }

@@ -154,15 +154,17 @@ fn build_hub(config: &Config, access_log: AccessLog) -> Result<Arc<Hub>, String>
     Ok(Arc::new(Hub::new(rules, services, holdings)))
 }
 
-/// What a configuration turns into, with what survives of the rules `before`.
+/// What a configuration turns into, with what survives of the rules `before`. Look-ups come first: from the first bound
+/// that is put in force to the last, nothing is waited for.
 async fn rules(
     config: Config,
     holdings: &Holdings,
     metrics: &Metrics,
     before: Option<&Rules>,
 ) -> Rules {
-    let tenants = Arc::new(Directory::new(&config.tenants, holdings));
     let pools = Pools::start(&config, before.map(|b| &b.pools), metrics).await;
+    pools.put_in_force();
+    let tenants = Arc::new(Directory::new(&config.tenants, holdings));
     for pool in pools.all() {
         metrics.add_pool(&pool.rules.name);
     }
@@ -264,7 +266,7 @@ impl PidFile<'_> {
     fn write(path: &Path) -> Result<PidFile<'_>, String> {
         if let Some(pid) = running(path) {
             return Err(format!(
-                "server.pid_file {} belongs to the running process {pid}; give this one a pid_file of its own",
+                "server.pid_file {} belongs to the running process {pid}; give this one a pid_file of its own, or remove the file where that process is no gateway",
                 path.display()
             ));
         }

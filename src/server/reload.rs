@@ -55,12 +55,13 @@ pub async fn reload(hub: &Hub) -> Result<(), Findings> {
             "{key} has changed: it needs an upgrade, until then the old value stays in force"
         );
     }
+    let metrics = hub.services.metrics.clone();
+    let rules = super::rules(config, &hub.holdings, &metrics, Some(&before)).await;
+    let config = &rules.config;
     log::set_max_level(config.log.level);
     hub.services.ledger.configure(&config.ledger);
     let counted = config.ledger.on_unknown == OnUnknown::ChargeCounted;
     hub.services.checkpoints.store(counted, Ordering::Relaxed);
-    let metrics = hub.services.metrics.clone();
-    let rules = super::rules(config, &hub.holdings, &metrics, Some(&before)).await;
     hub.set_rules(rules);
     Ok(())
 }

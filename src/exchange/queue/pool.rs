@@ -178,7 +178,8 @@ impl PoolQueue {
     }
 
     fn full(&self, tenant: &Slots) -> Refused {
-        let tenant_full = tenant.is_full();
+        // a slot of the tenant may have come back since: where the pool has one, it was the tenant's that was missing
+        let tenant_full = tenant.is_full() || !self.slots.is_full();
         let full = if tenant_full { tenant } else { &self.slots };
         Refused {
             bound: None,

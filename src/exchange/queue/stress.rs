@@ -156,4 +156,8 @@ async fn turns_that_come_as_time_runs_out_are_not_lost() {
     let all = [&ends.served, &ends.left, &ends.timed_out, &ends.refused].map(count);
     assert_eq!(all.iter().sum::<usize>(), REQUESTS);
     assert!(count(&ends.served) > 0);
+    assert!(
+        count(&ends.timed_out) + count(&ends.refused) > 0,
+        "nobody's time ran out"
+    );
 }
