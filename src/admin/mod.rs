@@ -18,9 +18,11 @@ use access::Denied;
 use answer::{Answer, error, json, text};
 use async_trait::async_trait;
 use http::{Method, StatusCode};
+use percent_encoding::percent_decode_str;
 use pingora_core::apps::http_app::ServeHttp;
 use pingora_core::protocols::http::ServerSession;
 use serde_json::json;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 pub struct AdminApp {
@@ -36,7 +38,7 @@ enum Asked<'a> {
     Tenants,
     Pools,
     Requests,
-    Cancel { tenant: &'a str, id: RequestId },
+    Cancel { tenant: Cow<'a, str>, id: RequestId },
     Reload,
     WrongMethod(&'static str),
     Nothing,
@@ -74,12 +76,13 @@ impl<'a> Asked<'a> {
 }
 
 /// `/api/tenants/{tenant}/requests/{id}/cancel`
-fn cancel(path: &str) -> Option<(&str, RequestId)> {
+fn cancel(path: &str) -> Option<(Cow<'_, str>, RequestId)> {
     let rest = path
         .strip_prefix("/api/tenants/")?
         .strip_suffix("/cancel")?;
     let (tenant, id) = rest.split_once("/requests/")?;
-    Some((tenant, RequestId::parse(id)?))
+    let decoded = |segment| percent_decode_str(segment).decode_utf8().ok();
+    Some((decoded(tenant)?, RequestId::parse(&decoded(id)?)?))
 }
 
 impl AdminApp {
@@ -102,7 +105,7 @@ impl AdminApp {
             Asked::Tenants => json(StatusCode::OK, &overview::tenants(&self.hub.rules())),
             Asked::Pools => json(StatusCode::OK, &overview::pools(&self.hub.rules())),
             Asked::Requests => json(StatusCode::OK, &overview::requests(&self.hub)),
-            Asked::Cancel { tenant, id } => self.cancel(&TenantName::new(tenant), &id).await,
+            Asked::Cancel { tenant, id } => self.cancel(&TenantName::new(&tenant), &id).await,
             Asked::Reload => self.reload().await,
             Asked::WrongMethod(allow) => answer::wrong_method(allow),
             Asked::Nothing => error(
@@ -159,7 +162,17 @@ impl AdminApp {
             return json(status, &record);
         }
         match self.hub.services.ledger.find(tenant, id).await {
-            Ok(Some(known)) => json(StatusCode::OK, &known.record),
+            Ok(Some(known)) if known.record.state.is_terminal() => {
+                json(StatusCode::OK, &known.record)
+            }
+            Ok(Some(known)) => error(
+                StatusCode::CONFLICT,
+                "request_running",
+                &format!(
+                    "the request runs at the gateway {}; cancel it there",
+                    known.record.node
+                ),
+            ),
             Ok(None) => error(
                 StatusCode::NOT_FOUND,
                 "unknown_request",
@@ -215,7 +228,9 @@ mod tests {
     #[test]
     fn a_cancel_names_tenant_and_request() {
         let found = cancel("/api/tenants/acme/requests/a.b/cancel").unwrap();
-        assert_eq!((found.0, found.1.as_str()), ("acme", "a.b"));
+        assert_eq!((&*found.0, found.1.as_str()), ("acme", "a.b"));
+        let found = cancel("/api/tenants/team%20%C3%BC/requests/a%3Ab/cancel").unwrap();
+        assert_eq!((&*found.0, found.1.as_str()), ("team ü", "a:b"));
         for bad in [
             "/api/tenants/acme/requests/a b/cancel",
             "/api/tenants/acme/requests//cancel",

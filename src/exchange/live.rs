@@ -43,6 +43,13 @@ impl Live {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The id ran before, and its record goes on from there: attempts append and charges add up.
+    pub fn reopen(&self, before: &Record) {
+        let mut record = self.lock();
+        record.attempts.clone_from(&before.attempts);
+        record.charged_units = before.charged_units;
+    }
+
     /// Asks to cancel. Asking and having stopped are two moments: the record says when each was.
     /// Returns the record as it then stands; asking again changes nothing.
     pub fn cancel(&self) -> Record {

@@ -31,7 +31,8 @@ const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
 
 /// What admission took for a request, handed over whole.
 pub struct Admission {
-    pub record: Record,
+    /// The record, as it has been shown under the claim.
+    pub live: Arc<Live>,
     pub tenant: Arc<Tenant>,
     pub claim: Claim,
     pub reserved: Reserved,
@@ -77,16 +78,17 @@ impl Exchange {
     /// Takes over what admission took. From here on every way out settles.
     pub fn new(admission: Admission, services: Arc<Services>, wire: Wire) -> Exchange {
         let Admission {
-            record,
+            live,
             tenant,
             claim,
             reserved,
             charged_before,
         } = admission;
-        services.metrics.entered(&record, State::Queued);
-        let usage = Usage::estimated(record.input_units);
-        let live = Arc::new(Live::new(record));
-        claim.show(live.clone());
+        let usage = {
+            let record = live.lock();
+            services.metrics.entered(&record, State::Queued);
+            Usage::estimated(record.input_units)
+        };
         Exchange {
             live,
             services,
@@ -250,7 +252,8 @@ impl Exchange {
         metrics.left(&record, before);
         metrics.ended(&record, charge, lease.reserved.units());
         lease.reserved.settle(charge);
-        let shown = record.first_output_at.is_some();
+        // a complete answer is one also where nothing in it is output: its id has had its run
+        let shown = record.first_output_at.is_some() || record.state == State::Completed;
         self.services
             .access_log
             .ended(&self.wire, &record, before, code);

@@ -2,7 +2,7 @@
 
 use super::live::Live;
 use crate::ledger::Fingerprint;
-use crate::record::RequestId;
+use crate::record::{Record, RequestId};
 use crate::tenant::TenantName;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ type Key = (TenantName, RequestId);
 #[derive(Debug)]
 struct Entry {
     fingerprint: Fingerprint,
-    /// Set once the request is admitted.
+    /// Set once all is known of the request that its record says.
     live: OnceLock<Arc<Live>>,
 }
 
@@ -92,12 +92,11 @@ impl Registry {
 }
 
 impl Claim {
-    /// Makes the admitted request findable by its id.
-    pub(super) fn show(&self, live: Arc<Live>) {
-        // a claim is shown once, by the exchange that takes it over
-        if self.entry.live.set(live).is_err() {
-            log::error!("request {} was admitted twice under one claim", self.key.1);
-        }
+    /// Makes the request findable by its id, before anything durable says that it is there: from then on it can be
+    /// cancelled, whether or not its exchange exists yet. Shown once; a second time changes nothing.
+    pub fn show(&self, record: Record) -> Arc<Live> {
+        let live = self.entry.live.get_or_init(|| Arc::new(Live::new(record)));
+        live.clone()
     }
 }
 

@@ -88,12 +88,13 @@ impl Ground {
         let claim = self
             .registry
             .claim(self.tenant.name(), &record.request_id, fingerprint);
+        let claim = claim.unwrap();
         let admission = Admission {
-            claim: claim.unwrap(),
+            live: claim.show(record),
+            claim,
             tenant: self.tenant.clone(),
             reserved,
             charged_before: Units::ZERO,
-            record,
         };
         let mut exchange = Exchange::new(admission, self.services.clone(), Wire::default());
         exchange.start(Granted {

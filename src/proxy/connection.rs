@@ -3,6 +3,7 @@
 
 use super::framing::Part;
 use super::inflow::Inflow;
+use super::unread::HangUp;
 use async_trait::async_trait;
 use pingora_core::protocols::raw_connect::ProxyDigest;
 use pingora_core::protocols::tls::SslDigest;
@@ -37,6 +38,7 @@ pub struct Connection {
 struct Io {
     stream: Stream,
     inflow: Inflow,
+    hang_up: HangUp,
     /// Broken off by us: nothing is read or written any more.
     broken: bool,
 }
@@ -51,6 +53,7 @@ impl Connection {
             io: Mutex::new(Io {
                 stream,
                 inflow: Inflow::new(),
+                hang_up: HangUp::default(),
                 broken: false,
             }),
             written: AtomicU64::new(0),
@@ -146,13 +149,20 @@ impl AsyncRead for Watched {
         let Io {
             stream,
             inflow,
+            hang_up,
             broken: is_broken,
         } = &mut *self.0.lock();
         let read = match is_broken {
             true => Err(broken()),
-            false => ready!(inflow.poll_read(stream, cx, buf)),
+            false => match inflow.poll_read(stream, cx, buf) {
+                Poll::Pending if inflow.is_full() && inflow.aborts_on_close() => {
+                    ready!(hang_up.poll(stream.id(), cx))
+                }
+                read @ (Poll::Ready(_) | Poll::Pending) => ready!(read),
+            },
         };
-        if self.0.fresh.swap(false, Ordering::Relaxed) {
+        let begun = read.is_err() || inflow.has_begun();
+        if begun && self.0.fresh.swap(false, Ordering::Relaxed) {
             self.0.first_read.notify_one();
         }
         Poll::Ready(read)

@@ -12,12 +12,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// What is read ahead of a request that waits for its turn. A client that sends more is not watched any further.
+/// What is read ahead of a request that waits for its turn. Whether a client that sends more has left is told by its
+/// socket alone.
 const AHEAD_MAX: usize = 64 * 1024;
 
 #[derive(Debug)]
 pub struct Inflow {
     part: Part,
+    /// More of the head has come than blank lines, which mean nothing before it (RFC 9112, section 2.2).
+    begun: bool,
     /// What was read and not yet given to Pingora.
     ahead: BytesMut,
     /// A FIN ends the request that runs.
@@ -31,6 +34,7 @@ impl Inflow {
     pub fn new() -> Inflow {
         Inflow {
             part: Part::head(),
+            begun: false,
             ahead: BytesMut::new(),
             abort_on_close: true,
             closed: false,
@@ -40,6 +44,7 @@ impl Inflow {
     /// The next bytes are a request's head.
     pub fn await_head(&mut self) {
         self.part = Part::head();
+        self.begun = false;
         self.abort_on_close = true;
     }
 
@@ -51,6 +56,22 @@ impl Inflow {
     /// Whether a client that closes ends the request that runs.
     pub fn set_abort_on_close(&mut self, abort: bool) {
         self.abort_on_close = abort;
+    }
+
+    /// Something of the head has come, or nothing will.
+    pub fn has_begun(&self) -> bool {
+        self.begun || self.closed
+    }
+
+    /// The request was read whole, and the client has sent as much of the next ones as is read ahead: whether it closes
+    /// cannot be told by reading.
+    pub fn is_full(&self) -> bool {
+        self.is_over() && !self.closed && self.ahead.len() >= AHEAD_MAX
+    }
+
+    /// Whether a client that closes ends the request that runs.
+    pub fn aborts_on_close(&self) -> bool {
+        self.abort_on_close
     }
 
     /// The request was read whole.
@@ -91,7 +112,8 @@ impl Inflow {
         let (_, read) = buf.filled().split_at(before);
         self.closed = read.is_empty() && buf.remaining() > 0;
         let taken = self.part.take(read).map_err(malformed)?;
-        let (_, behind) = read.split_at(taken);
+        let (of_part, behind) = read.split_at(taken);
+        self.begun |= is_begun(of_part);
         self.ahead.extend_from_slice(behind);
         buf.set_filled(before + taken);
         Poll::Ready(Ok(()))
@@ -102,6 +124,7 @@ impl Inflow {
         let room = buf.remaining().min(self.ahead.len());
         let (offered, _) = self.ahead.split_at(room);
         let taken = self.part.take(offered).map_err(malformed)?;
+        self.begun |= is_begun(offered);
         buf.put_slice(&self.ahead.split_to(taken));
         if self.ahead.is_empty() {
             // its memory is not kept for as long as the answer takes
@@ -141,6 +164,10 @@ impl Inflow {
         }
         Poll::Ready(Ok(()))
     }
+}
+
+fn is_begun(bytes: &[u8]) -> bool {
+    bytes.iter().any(|b| !matches!(b, b'\r' | b'\n'))
 }
 
 fn malformed(_: Malformed) -> io::Error {
@@ -218,6 +245,23 @@ mod tests {
         assert_eq!(reads(&mut inflow, &mut stream).await, "");
         inflow.await_head();
         assert_eq!(reads(&mut inflow, &mut stream).await, HEAD);
+    }
+
+    #[tokio::test]
+    async fn blank_lines_are_not_the_beginning_of_a_request() {
+        let (mut client, mut stream) = duplex(1024);
+        let mut inflow = Inflow::new();
+        client.write_all(b"\r\n\n").await.unwrap();
+        assert_eq!(reads(&mut inflow, &mut stream).await, "\r\n\n");
+        assert!(!inflow.has_begun());
+        client.write_all(b"\r\nG").await.unwrap();
+        assert_eq!(reads(&mut inflow, &mut stream).await, "\r\nG");
+        assert!(inflow.has_begun());
+        inflow.await_head();
+        assert!(!inflow.has_begun());
+        drop(client);
+        assert_eq!(reads(&mut inflow, &mut stream).await, "");
+        assert!(inflow.has_begun(), "nothing more will come");
     }
 
     #[tokio::test]

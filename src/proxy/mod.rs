@@ -9,7 +9,7 @@
 //!
 //! The files, by what they are of:
 //! - admission: `auth`, `bodies`, `admit`, `ids`, `take`, `open`; what is said no with: `refuse`, `scarce`, `rates`
-//! - the pump: `queued`, `attempt`, `upstream`, `readable`, `peer`, `respond`, `relay`, `decode`; what it waits for and
+//! - the pump: `queued`, `attempt`, `upstream`, `unread`, `peer`, `respond`, `relay`, `decode`; what it waits for and
 //!   writes: `wait`, `pace`, `beat`, `write`; how it ends: `fate`, `finish`
 //! - a client's connection: `entry`, `connection`, `inflow`, `framing`, `chunks`; its heads: `edge`, `headers`, `forwarded`
 //! - what the gateway answers by itself: `route`, `records`
@@ -39,7 +39,6 @@ mod peer;
 mod pump;
 mod queued;
 mod rates;
-mod readable;
 mod records;
 mod refuse;
 mod relay;
@@ -47,6 +46,7 @@ mod respond;
 mod route;
 mod scarce;
 mod take;
+mod unread;
 mod upstream;
 mod wait;
 mod write;

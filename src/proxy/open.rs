@@ -16,24 +16,28 @@ use crate::record::{Admitted, Record};
 
 /// Writes the entry and hands everything to the exchange.
 pub async fn open(ctx: &mut Ctx, asking: Asking, taking: Taking) -> Result<(), Refusal> {
-    let mut record = record(ctx, &asking, &taking);
+    let record = record(ctx, &asking, &taking);
+    let live = taking.claim.show(record.clone());
     let opening = Opening {
-        record: record.clone(),
+        record,
         fingerprint: asking.fingerprint,
     };
+    let mut charged_before = Units::ZERO;
     match ctx.hub.services.ledger.open(opening).await {
         Ok(Opened::New) => {}
-        Ok(Opened::Reopened(previous)) => reopen(&mut record, *previous),
+        Ok(Opened::Reopened(previous)) => {
+            live.reopen(&previous);
+            charged_before = previous.charged_units;
+        }
         Ok(Opened::Conflict(known)) => {
             ids::check(&known, asking.fingerprint)?;
             return Err(ids::running());
         }
         Err(e) => unwritable(ctx, &e)?,
     }
-    let charged_before = record.charged_units;
     let cap = cap(&asking, &taking);
     let admission = Admission {
-        record,
+        live,
         tenant: asking.tenant.clone(),
         claim: taking.claim,
         reserved: taking.reserved,
@@ -82,12 +86,6 @@ fn relay(ctx: &Ctx, asking: Asking, cap: Option<Units>) -> Relay {
     };
     let gaps = ctx.hub.services.metrics.gaps(&pool.rules.name);
     Relay::new(pool, request, body, gaps)
-}
-
-/// Attempts append and charges add up: the reopened record goes on from where it ended.
-fn reopen(record: &mut Record, previous: Record) {
-    record.attempts = previous.attempts;
-    record.charged_units = previous.charged_units;
 }
 
 fn record(ctx: &Ctx, asking: &Asking, taking: &Taking) -> Record {

@@ -165,13 +165,16 @@ impl Pump<'_> {
             .response_body_filter(session, &mut body, end, ctx)
             .map_err(|e| Fate::gateway(&e))?;
         self.release(ctx, end);
-        let Some(bytes) = body.filter(|b| !b.is_empty()) else {
-            return Ok(());
-        };
-        if !begin(session, ctx).await {
-            return Err(gone(ctx));
+        if let Some(bytes) = body.filter(|b| !b.is_empty()) {
+            if !begin(session, ctx).await {
+                return Err(gone(ctx));
+            }
+            self.write(session, ctx, bytes).await?;
         }
-        self.write(session, ctx, bytes).await
+        match has_gap(ctx) {
+            true => Err(judge(ctx, None)),
+            false => Ok(()),
+        }
     }
 
     /// The engine is done where the protocol has ended or the body is whole: its slots are free before the client can
@@ -322,6 +325,11 @@ fn is_unfinished_preamble(ctx: &Ctx) -> bool {
         let failed = r.answer.as_ref().is_some_and(|a| a.failure().is_some());
         r.is_holding() && !r.has_ended() && !failed
     })
+}
+
+fn has_gap(ctx: &Ctx) -> bool {
+    let answer = ctx.relay.as_ref().and_then(|r| r.answer.as_ref());
+    answer.is_some_and(|a| a.has_gap())
 }
 
 fn has_ended(ctx: &Ctx) -> bool {

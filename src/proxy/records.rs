@@ -40,10 +40,20 @@ pub async fn cancel(session: &mut Session, ctx: &mut Ctx, id: &RequestId) -> Res
             let status = if record.state.is_terminal() { 200 } else { 202 };
             (status, record)
         }
-        None => (200, find(ctx, &tenant, id).await?),
+        None => (200, ended(find(ctx, &tenant, id).await?)?),
     };
     write(session, ctx, status, document(&record)).await;
     Ok(())
+}
+
+/// What has not ended and does not run here runs at another gateway of the same ledger, which alone can stop it.
+fn ended(record: Record) -> Result<Record, Refusal> {
+    if record.state.is_terminal() {
+        return Ok(record);
+    }
+    let node = &record.node;
+    let why = format!("the request runs at the gateway {node}; cancel it there");
+    Err(Refusal::new(Code::RequestRunning, why).for_good())
 }
 
 fn tenant(session: &Session, ctx: &mut Ctx) -> Result<Arc<Tenant>, Refusal> {

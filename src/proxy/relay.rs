@@ -89,8 +89,11 @@ impl Relay {
         self.head = None;
         self.held = None;
         (self.sent, self.seen, self.unsent) = (0, 0, 0);
-        let input = exchange.record().input_units;
-        exchange.count(Usage::estimated(input));
+        // not the record's input: an upstream that is forgotten may have said it otherwise
+        let bytes_per_unit = self.pool.rules.bytes_per_unit;
+        exchange.count(Usage::estimated(
+            self.request.input_estimate(bytes_per_unit),
+        ));
     }
 
     /// An event stream begins. Its preamble is held where another backend may still take over, which costs something:

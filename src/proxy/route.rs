@@ -3,6 +3,7 @@
 use crate::api::Call;
 use crate::record::RequestId;
 use http::Method;
+use percent_encoding::percent_decode_str;
 
 /// What a request asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,11 +33,17 @@ pub fn find(method: &Method, path: &str) -> Asked {
         Some((id, action)) => (id, Some(action)),
         None => (rest, None),
     };
-    match (RequestId::parse(id), action) {
+    match (named(id), action) {
         (Some(id), None) => only(method, &Method::GET, "GET, HEAD", Asked::Record(id)),
         (Some(id), Some("cancel")) => only(method, &Method::POST, "POST", Asked::Cancel(id)),
         (None | Some(_), _) => Asked::Nothing,
     }
+}
+
+/// An id as it stands in a path, where some clients write a colon as `%3A`.
+fn named(id: &str) -> Option<RequestId> {
+    let decoded = percent_decode_str(id).decode_utf8().ok()?;
+    RequestId::parse(&decoded)
 }
 
 fn only(method: &Method, wanted: &Method, allow: &'static str, asked: Asked) -> Asked {
@@ -63,6 +70,8 @@ mod tests {
         assert_eq!(get("/v1/models"), Asked::Models);
         assert_eq!(get("/generations/a.b"), Asked::Record(id.clone()));
         assert_eq!(post("/generations/a.b/cancel"), Asked::Cancel(id));
+        let id = RequestId::parse("a:b").unwrap();
+        assert_eq!(get("/generations/a%3Ab"), Asked::Record(id));
         for path in [
             "/v1/../v1/models",
             "/v1//models",

@@ -6,7 +6,7 @@ use super::beat;
 use super::context::Ctx;
 use super::fate::Fate;
 use super::pace::{Pace, within};
-use super::readable;
+use super::unread;
 use super::wait::{self, Interrupt};
 use crate::backend::NoPick;
 use crate::clock;
@@ -210,12 +210,12 @@ pub async fn send(
         .map_err(|e| Failure::last(Fate::gateway(&e)))?;
     // an upstream that takes nothing is as silent as one that says nothing
     let limit = rules(ctx).map_or(Duration::ZERO, |r| r.timeouts.first_byte);
-    let socket = readable::socket(&upstream.http);
+    let socket = unread::socket(&upstream.http);
     let writing = async {
         tokio::select! {
             biased;
             written = write_request(&mut upstream.http, header, body) => Some(written),
-            () = readable::spoken(socket) => None,
+            () = unread::spoken(socket) => None,
         }
     };
     let writing = Box::pin(within(limit, writing));

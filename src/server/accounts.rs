@@ -28,7 +28,7 @@ pub fn recover(holdings: &Holdings, metrics: &Metrics, recovered: &Recovered) {
     set_counts(metrics, recovered.open, recovered.unknown);
     if recovered.unknown > 0 {
         log::warn!(
-            "the ledger holds {} entries whose usage is unknown; `streamgate ledger list --state FAILED` names them, \
+            "the ledger holds {} entries whose usage is unknown; `streamgate ledger list --state unknown` names them, \
              `ledger reconcile` settles them",
             recovered.unknown
         );

@@ -360,3 +360,31 @@ fn a_request_of_any_api_is_cancelled_in_line_and_costs_nothing() {
     let remaining = gateway.metric("streamgate_budget_remaining_units", &[("tenant", "acme")]);
     assert_eq!(remaining, 100_000.0);
 }
+
+/// At whatever moment of its admission a request is cancelled: it stops, or is not known yet.
+#[test]
+fn a_cancel_that_meets_the_admission_is_not_lost() {
+    let engine = Engine::scripted(holding(1));
+    let gateway = Gateway::before(&engine);
+    let mut random = Random::new(11);
+    let (mut accepted, mut unknown) = (0, 0);
+    for n in 0..200 {
+        let id = format!("opening-{n}");
+        let mut stream = gateway.send(&chat().id(&id));
+        std::thread::sleep(Duration::from_micros(random.below(1500)));
+        let cancel = gateway.cancel(&id);
+        match cancel.status {
+            202 => accepted += 1,
+            404 => {
+                unknown += 1;
+                stream.says("t0 ");
+                assert_eq!(gateway.cancel(&id).status, 202);
+            }
+            _ => panic!("{}", cancel.text()),
+        }
+        stream.try_rest().ok();
+        assert_eq!(gateway.ended(&id)["ended_by"], "cancel_api", "{id}");
+    }
+    assert!(accepted > 0, "all {unknown} came too early");
+    gateway.settled();
+}

@@ -178,12 +178,14 @@ fn a_client_that_sent_its_next_request_early_and_left_is_noticed() {
     let mut calls = 0;
     for (how, leave) in leaves {
         for user in ["hold", "silent"] {
-            for behind in ["POST /v1/chat", "whole"] {
+            // the last is more than is read ahead
+            for behind in ["POST /v1/chat", "whole", "much"] {
                 let id = format!("left-{how}-{user}-{}", behind.len());
                 let mut stream = gateway.send(&asks(user, &id));
                 engine.held(calls);
                 let next = match behind {
                     "whole" => whole_chat().id(&format!("next-{id}")).bytes(),
+                    "much" => whole_chat().set("much", "x".repeat(100_000)).bytes(),
                     half => half.as_bytes().to_vec(),
                 };
                 stream.write(&next);
@@ -262,6 +264,22 @@ fn line_ends_behind_a_body_are_nothing() {
         }
     }
     gateway.settled();
+}
+
+/// The time of a head begins with its first byte, which a blank line is not.
+#[test]
+fn a_stray_line_end_does_not_end_an_idle_connection() {
+    let engine = engine();
+    let gateway = Gateway::builder()
+        .backend(engine.addr())
+        .server("timeouts = { header = \"200ms\" }")
+        .start();
+    let mut stream = Stream::connect(gateway.addr());
+    stream.write(&[&whole_chat().bytes(), &b"\r\n"[..]].concat());
+    assert_eq!(stream.next_answer().status, 200);
+    assert!(!stream.has_answer(ms(600)), "an answer to nothing");
+    stream.write(&whole_chat().bytes());
+    assert_eq!(stream.next_answer().status, 200);
 }
 
 #[test]

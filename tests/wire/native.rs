@@ -158,3 +158,24 @@ fn bad_input_is_refused_in_the_contracts_json() {
         .must_refuse(400, "invalid_json");
     assert_eq!(engine.calls().len(), 0);
 }
+
+/// What follows a gap would look whole.
+#[test]
+fn an_event_that_is_too_large_to_be_converted_ends_the_stream() {
+    let engine = Engine::scripted(|call| {
+        call.head()?;
+        call.delta("first ")?;
+        call.delta(&"x".repeat(3 << 20))?;
+        call.delta("last ")?;
+        call.done()
+    });
+    let gateway = Gateway::before(&engine);
+    let answer = gateway.answer(&generation().set("stream", true).id("gap"));
+    let names: Vec<_> = events::blocks(&answer.body)
+        .iter()
+        .filter_map(|block| events::field(block, "event").map(str::to_owned))
+        .collect();
+    assert_eq!(names, ["started", "delta", "failed"], "{}", answer.text());
+    assert_eq!(gateway.ended("gap")["state"], "FAILED");
+    gateway.settled();
+}

@@ -78,6 +78,8 @@ fn share_ids_and_budgets_and_find_each_others_crashes(url: &str) {
     hold(&second, "one")
         .answer()
         .must_refuse(409, "request_running");
+    // only the gateway it runs at can stop it
+    second.cancel("one").must_refuse(409, "request_running");
     second
         .answer(&whole_chat().id("two").set("max_tokens", 1000))
         .must_refuse_for_good(429, "budget_exhausted");

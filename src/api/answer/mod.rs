@@ -165,6 +165,11 @@ impl Answer {
         }
     }
 
+    /// A part of it could not be passed on: nothing that follows is of any use.
+    pub fn has_gap(&self) -> bool {
+        matches!(&self.body, Body::Events(stream) if stream.lost())
+    }
+
     /// Output has been let through: the border behind which nothing is tried again. Of a whole body the first byte is.
     pub fn shown(&self) -> bool {
         self.shown

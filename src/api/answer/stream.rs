@@ -77,7 +77,7 @@ impl Stream {
                 return Fed::default();
             }
             *meter = trial;
-            if let Some(writer) = &mut self.native {
+            if let Some(writer) = self.native.as_mut().filter(|_| !self.lost) {
                 writer.complete(&meter.totals());
             }
         }
@@ -163,7 +163,9 @@ impl Sink for Judge<'_> {
             };
         };
         let seen = self.meter.event(event);
-        if let Some(writer) = &mut self.native {
+        // behind a gap nothing is written any more: it would look whole
+        let lost = *self.lost;
+        if let Some(writer) = self.native.as_mut().filter(|_| !lost) {
             if seen.end {
                 writer.complete(&self.meter.totals());
             } else if !seen.error {

@@ -190,10 +190,11 @@ impl World {
         };
         self.book.admitted(id, open);
         let record = ground::record(request_id, &tenant, wanted, reserved.units());
+        let claim = claim.unwrap();
         let admission = Admission {
-            record,
+            live: claim.show(record),
             tenant,
-            claim: claim.unwrap(),
+            claim,
             reserved,
             charged_before: Units::ZERO,
         };

@@ -1,11 +1,13 @@
-//! Noticing that an upstream says something while it is still being written to.
+//! Noticing what comes on a socket that is not read from: that an upstream says something while it is still being written
+//! to, and that a client closes of which more has been read ahead than is kept.
 //!
-//! Pingora's session can either write or read. A second descriptor of the same socket tells when there is something to
-//! read; it is made only for a write that stands still, and read from never.
+//! Pingora's session can either write or read. A second descriptor of the same socket tells what there is to read; it is
+//! made only where it is needed, and read from never.
 
 use pingora_core::protocols::http::client::HttpSession;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -36,6 +38,28 @@ pub async fn spoken(socket: Option<RawFd>) {
 async fn readable(fd: OwnedFd) -> io::Result<()> {
     let watched = register(fd)?;
     watched.readable().await.map(drop)
+}
+
+/// Tells when the other side of a socket closes, whatever waits before that.
+#[derive(Debug, Default)]
+pub struct HangUp(Option<AsyncFd<OwnedFd>>);
+
+impl HangUp {
+    /// Ready once the other side has closed, or where that cannot be watched. The socket's owner must outlive the call.
+    pub fn poll(&mut self, socket: RawFd, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let watched = match &mut self.0 {
+            Some(watched) => watched,
+            none => none.insert(second(socket).and_then(register)?),
+        };
+        loop {
+            let mut guard = ready!(watched.poll_read_ready(cx))?;
+            if guard.ready().is_read_closed() {
+                return Poll::Ready(Ok(()));
+            }
+            // more to read, which is left where it is
+            guard.clear_ready();
+        }
+    }
 }
 
 #[allow(
