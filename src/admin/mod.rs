@@ -11,7 +11,7 @@ mod overview;
 use crate::config;
 use crate::ledger::LedgerError;
 use crate::ops::Reloading;
-use crate::proxy::Hub;
+use crate::proxy::{self, Cancelled, Hub};
 use crate::record::RequestId;
 use crate::tenant::TenantName;
 use access::Denied;
@@ -153,27 +153,18 @@ impl AdminApp {
 
     /// 202 where the request runs, 200 where it has ended already; with the record.
     async fn cancel(&self, tenant: &TenantName, id: &RequestId) -> Answer {
-        if let Some(live) = self.hub.registry.find(tenant, id) {
-            let record = live.cancel();
-            let status = match record.state.is_terminal() {
-                true => StatusCode::OK,
-                false => StatusCode::ACCEPTED,
-            };
-            return json(status, &record);
-        }
-        match self.hub.services.ledger.find(tenant, id).await {
-            Ok(Some(known)) if known.record.state.is_terminal() => {
-                json(StatusCode::OK, &known.record)
-            }
-            Ok(Some(known)) => error(
+        match proxy::cancel(&self.hub, tenant, id).await {
+            Ok(Cancelled::Asked(record)) => json(StatusCode::ACCEPTED, &record),
+            Ok(Cancelled::Ended(record)) => json(StatusCode::OK, &record),
+            Ok(Cancelled::Elsewhere(record)) => error(
                 StatusCode::CONFLICT,
                 "request_running",
                 &format!(
                     "the request runs at the gateway {}; cancel it there",
-                    known.record.node
+                    record.node
                 ),
             ),
-            Ok(None) => error(
+            Ok(Cancelled::Unknown) => error(
                 StatusCode::NOT_FOUND,
                 "unknown_request",
                 &format!("the tenant {tenant} has no request of the id {id}"),

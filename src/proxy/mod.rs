@@ -12,13 +12,14 @@
 //! - the pump: `queued`, `attempt`, `upstream`, `unread`, `peer`, `respond`, `relay`, `decode`; what it waits for and
 //!   writes: `wait`, `pace`, `beat`, `write`; how it ends: `fate`, `finish`
 //! - a client's connection: `entry`, `connection`, `inflow`, `framing`, `chunks`; its heads: `edge`, `headers`, `forwarded`
-//! - what the gateway answers by itself: `route`, `records`
+//! - what the gateway answers by itself: `route`, `records`, `cancel`
 
 mod admit;
 mod attempt;
 mod auth;
 mod beat;
 mod bodies;
+mod cancel;
 mod chunks;
 mod connection;
 mod context;
@@ -51,6 +52,7 @@ mod upstream;
 mod wait;
 mod write;
 
+pub use cancel::{Cancelled, cancel};
 pub use context::Ctx;
 pub use entry::Entry;
 pub use hub::{Hub, Rules};

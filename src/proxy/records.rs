@@ -1,10 +1,12 @@
 //! Answers that come from what the gateway knows itself: models, records, cancels.
 
 use super::auth;
+use super::cancel::{self, Cancelled};
 use super::context::Ctx;
 use super::refuse::{self, Refusal, answer};
 use crate::api::{Code, models as model_list};
 use crate::clock;
+use crate::ledger::LedgerError;
 use crate::record::{Record, RequestId};
 use crate::tenant::Tenant;
 use bytes::Bytes;
@@ -34,26 +36,21 @@ pub async fn show(session: &mut Session, ctx: &mut Ctx, id: &RequestId) -> Resul
 /// `POST /generations/{id}/cancel`: 202 where it runs, 200 where it has ended already; with the record.
 pub async fn cancel(session: &mut Session, ctx: &mut Ctx, id: &RequestId) -> Result<(), Refusal> {
     let tenant = tenant(session, ctx)?;
-    let (status, record) = match ctx.hub.registry.find(tenant.name(), id) {
-        Some(live) => {
-            let record = live.cancel();
-            let status = if record.state.is_terminal() { 200 } else { 202 };
-            (status, record)
-        }
-        None => (200, ended(find(ctx, &tenant, id).await?)?),
+    let met = cancel::cancel(&ctx.hub, tenant.name(), id).await;
+    let (status, record) = match met.map_err(|e| unreadable(&e))? {
+        Cancelled::Asked(record) => (202, record),
+        Cancelled::Ended(record) => (200, record),
+        Cancelled::Elsewhere(record) => return Err(elsewhere(&record)),
+        Cancelled::Unknown => return Err(unknown(id)),
     };
     write(session, ctx, status, document(&record)).await;
     Ok(())
 }
 
-/// What has not ended and does not run here runs at another gateway of the same ledger, which alone can stop it.
-fn ended(record: Record) -> Result<Record, Refusal> {
-    if record.state.is_terminal() {
-        return Ok(record);
-    }
+fn elsewhere(record: &Record) -> Refusal {
     let node = &record.node;
     let why = format!("the request runs at the gateway {node}; cancel it there");
-    Err(Refusal::new(Code::RequestRunning, why).for_good())
+    Refusal::new(Code::RequestRunning, why).for_good()
 }
 
 fn tenant(session: &Session, ctx: &mut Ctx) -> Result<Arc<Tenant>, Refusal> {
@@ -66,19 +63,26 @@ async fn find(ctx: &Ctx, tenant: &Tenant, id: &RequestId) -> Result<Record, Refu
     }
     match ctx.hub.services.ledger.find(tenant.name(), id).await {
         Ok(Some(known)) => Ok(known.record),
-        Ok(None) => Err(Refusal::new(
-            Code::UnknownRequest,
-            format!("no request of the id {id} is known for this key"),
-        )),
-        Err(e) => {
-            log::debug!("{e}");
-            Err(Refusal::new(
-                Code::LedgerUnavailable,
-                "records cannot be read at the moment; try again shortly",
-            )
-            .after(Duration::from_secs(1)))
-        }
+        Ok(None) => Err(unknown(id)),
+        Err(e) => Err(unreadable(&e)),
     }
+}
+
+fn unknown(id: &RequestId) -> Refusal {
+    Refusal::new(
+        Code::UnknownRequest,
+        format!("no request of the id {id} is known for this key"),
+    )
+}
+
+fn unreadable(e: &LedgerError) -> Refusal {
+    // the ledger's own thread says it in the log, once for all
+    log::debug!("{e}");
+    Refusal::new(
+        Code::LedgerUnavailable,
+        "records cannot be read at the moment; try again shortly",
+    )
+    .after(Duration::from_secs(1))
 }
 
 fn document(record: &Record) -> Bytes {

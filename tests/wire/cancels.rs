@@ -371,7 +371,7 @@ fn a_cancel_that_meets_the_admission_is_not_lost() {
     for n in 0..200 {
         let id = format!("opening-{n}");
         let mut stream = gateway.send(&chat().id(&id));
-        std::thread::sleep(Duration::from_micros(random.below(1500)));
+        std::thread::sleep(Duration::from_micros(random.below(1500) as u64));
         let cancel = gateway.cancel(&id);
         match cancel.status {
             202 => accepted += 1,

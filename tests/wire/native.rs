@@ -173,7 +173,7 @@ fn an_event_that_is_too_large_to_be_converted_ends_the_stream() {
     let answer = gateway.answer(&generation().set("stream", true).id("gap"));
     let names: Vec<_> = events::blocks(&answer.body)
         .iter()
-        .filter_map(|block| events::field(block, "event").map(str::to_owned))
+        .filter_map(|block| events::field(block, "event"))
         .collect();
     assert_eq!(names, ["started", "delta", "failed"], "{}", answer.text());
     assert_eq!(gateway.ended("gap")["state"], "FAILED");
