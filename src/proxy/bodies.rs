@@ -1,5 +1,6 @@
 //! Request bodies: read whole, each within its bound and all of them within one.
 
+use super::connection::Connection;
 use super::refuse::Refusal;
 use crate::api::Code;
 use bytes::{Bytes, BytesMut};
@@ -155,7 +156,11 @@ async fn answer_expectation(session: &mut Session) -> Result<(), Refusal> {
     // an HTTP/1.0 client knows no interim answers
     let expects = asked && header.version != http::Version::HTTP_10;
     if expects {
-        let written = session.downstream_session.write_continue_response().await;
+        let written = match Connection::of(session) {
+            // Pingora would take it for the answer's head, and close behind it
+            Some(connection) => connection.go_on().await,
+            None => session.downstream_session.write_continue_response().await,
+        };
         written.map_err(|e| unreadable(&e))?;
     }
     Ok(())

@@ -18,7 +18,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::Notify;
 
 /// The facts of one connection, shared with whoever serves a request on it.
@@ -128,6 +128,15 @@ impl Connection {
         })
         .await
         .or_err(ErrorType::WriteError, "flushing a client's connection")
+    }
+
+    /// Tells a client that waits for it to send its body (RFC 9110, section 15.2.1).
+    pub async fn go_on(self: &Arc<Connection>) -> Result<()> {
+        let mut stream = self.stream();
+        let written = stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await;
+        let told = "telling a client to go on";
+        written.or_err(ErrorType::WriteError, told)?;
+        stream.flush().await.or_err(ErrorType::WriteError, told)
     }
 
     /// Ends the connection at once: whatever waits to be written is dropped with it.

@@ -353,6 +353,32 @@ fn a_client_that_asks_before_it_sends_its_body_is_told_to_go_on() {
     }
 }
 
+/// An interim answer is none: what follows it is told by a status, and the connection goes on.
+#[test]
+fn a_client_that_was_told_to_go_on_gets_an_answer_like_any_other() {
+    let run = tokens(1, ms(0));
+    let engine = Engine::scripted(move |call| match call.member("user").as_str() {
+        "fails" => call.reset(),
+        _ => run(call),
+    });
+    let gateway = Gateway::before(&engine);
+    let mut stream = Stream::connect(gateway.addr());
+    for (user, status) in [("runs", 200), ("fails", 502), ("runs", 200)] {
+        let ask = whole_chat()
+            .set("user", user)
+            .header("Expect", "100-continue");
+        let document = ask.document().to_string();
+        stream.write(ask.head_for(document.len()).as_bytes());
+        let interim = stream.interim();
+        assert!(interim.starts_with("HTTP/1.1 100"), "{user}: {interim}");
+        stream.write(document.as_bytes());
+        assert_eq!(stream.next_answer().status, status, "{user}");
+    }
+    stream.write(&whole_chat().bytes());
+    assert_eq!(stream.next_answer().status, 200, "without asking");
+    gateway.settled();
+}
+
 #[test]
 fn a_client_that_asks_and_is_refused_is_not_told_to_go_on() {
     let engine = Engine::scripted(tokens(1, ms(0)));
