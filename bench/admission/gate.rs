@@ -1,5 +1,6 @@
 //! The parts of admission, for some number of tenants, and requests that go through them.
 
+use crate::median::median;
 use bytes::Bytes;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -95,7 +96,7 @@ impl Gate {
         }
     }
 
-    /// Microseconds per request, the median of some hundred small groups: one that the machine was taken away from in
+    /// Microseconds per request, the median of [`GROUPS`] groups: one that the machine was taken away from in
     /// the middle does not count.
     pub fn measure(gates: &mut [Gate], admit: Admit) -> Vec<f64> {
         let mut groups = vec![Vec::with_capacity(GROUPS); gates.len()];
@@ -194,12 +195,6 @@ fn body() -> Bytes {
     ];
     let body = json!({"model": "m", "messages": messages, "max_tokens": 400, "stream": true});
     Bytes::from(body.to_string())
-}
-
-pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
-    let mut sorted: Vec<f64> = values.into_iter().collect();
-    sorted.sort_by(f64::total_cmp);
-    sorted[sorted.len() / 2]
 }
 
 fn key(n: usize) -> String {

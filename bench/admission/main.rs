@@ -17,6 +17,8 @@
 )]
 
 mod gate;
+#[path = "../claims/median.rs"]
+mod median;
 mod report;
 
 #[allow(dead_code, reason = "the other benchmark uses the rest")]

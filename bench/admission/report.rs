@@ -1,7 +1,8 @@
 //! The rounds as a table for people and as JSON for programs.
 
-use crate::gate::{GROUP, GROUPS, median};
+use crate::gate::{GROUP, GROUPS};
 use crate::machine::Machine;
+use crate::median::median;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 

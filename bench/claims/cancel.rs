@@ -2,8 +2,9 @@
 //!
 //! The gauge is asked for again and again; each asking is part of the time, so the figure is an upper bound.
 
-use crate::claim::{Claim, Reading, median, ms};
+use crate::claim::{Claim, Reading, ms};
 use crate::ground::{Ground, scripted_chat};
+use crate::median::median;
 use crate::support::ask::Ask;
 use crate::support::client::Stream;
 use std::sync::atomic::{AtomicUsize, Ordering};

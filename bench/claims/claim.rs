@@ -81,16 +81,3 @@ impl Claim {
 pub fn ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
-
-/// The middle one; the mean of the two in the middle where there is none.
-pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
-    let mut sorted: Vec<f64> = values.into_iter().collect();
-    assert!(!sorted.is_empty(), "a median of nothing");
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    if sorted.len() % 2 == 1 {
-        sorted[middle]
-    } else {
-        (sorted[middle - 1] + sorted[middle]) / 2.0
-    }
-}

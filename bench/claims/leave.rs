@@ -1,7 +1,8 @@
 //! Clients that leave: how long until the engine is let go, as the engine sees it.
 
-use crate::claim::{Claim, Reading, median, ms};
+use crate::claim::{Claim, Reading, ms};
 use crate::ground::{Ground, scripted_chat};
+use crate::median::median;
 use crate::support::ask::Ask;
 use crate::support::client::Stream;
 use crate::support::engine::{Engine, Seen};

@@ -1,7 +1,8 @@
 //! What an engine that notices at once still makes for a client that has left.
 
-use crate::claim::{Claim, Reading, median};
+use crate::claim::{Claim, Reading};
 use crate::ground::{Ground, long_chat};
+use crate::median::median;
 use crate::support::client::Stream;
 use crate::support::sim::Sim;
 use crate::support::wait;

@@ -29,6 +29,7 @@ mod ground;
 mod leave;
 mod machine;
 mod made;
+mod median;
 mod pace;
 mod relays;
 mod report;

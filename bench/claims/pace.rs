@@ -1,7 +1,8 @@
 //! When tokens arrive: the first one, and the longest gap between two.
 
-use crate::claim::{Claim, Reading, median, ms};
+use crate::claim::{Claim, Reading, ms};
 use crate::ground::{Ground, TOKENS, long_chat};
+use crate::median::median;
 use crate::support::client::Stream;
 use std::time::{Duration, Instant};
 

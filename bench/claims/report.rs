@@ -1,8 +1,9 @@
 //! The rounds as a table for people and as JSON for programs.
 
-use crate::claim::{Bar, Claim, Reading, median};
+use crate::claim::{Bar, Claim, Reading};
 use crate::ground::{PACE, PREFILL, PROMPT_WORDS, TOKENS};
 use crate::machine::Machine;
+use crate::median::median;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 

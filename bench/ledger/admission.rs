@@ -1,5 +1,6 @@
 //! What an admission waits for, and how many entries a second are opened and settled.
 
+use crate::median::median;
 use crate::sample::{self, Nobody};
 use crate::support::database::{Database, apart};
 use crate::support::scratch::Scratch;
@@ -75,7 +76,7 @@ pub fn per_second(config: &config::Ledger) -> f64 {
         let ledger = Ledger::start(config, Box::new(Nobody)).unwrap().0;
         rate(&runtime, Some(ledger)).1
     });
-    median(&rates)
+    median(rates)
 }
 
 fn runtime() -> Runtime {
@@ -172,12 +173,6 @@ async fn request(ledger: Option<&Ledger>) -> Duration {
         ledger.settle(record, true);
     }
     took
-}
-
-pub fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted[sorted.len() / 2]
 }
 
 /// In microseconds.

@@ -4,8 +4,8 @@
 //! entries a second as it takes from many at once; on SQLite and PostgreSQL, with each durability, against no ledger.
 //! Turns alternate and every one is printed. Then a ledger of a million entries (`-- --entries 10000000`: of ten, which
 //! take 10 to 20 GB of disk for a while) is made by SQL in each database, with a crash in it to be found, and what a
-//! start and the commands take is measured. PostgreSQL is the tests' own server, on loopback. Writes `bench/ledger.json` in the target folder. A missed bar is
-//! told, not an error: this is no timed test.
+//! start and the commands take is measured. PostgreSQL is the tests' own server, on loopback. Writes
+//! `bench/ledger.json` in the target folder. A missed bar is told, not an error: this is no timed test.
 #![allow(
     clippy::wildcard_enum_match_arm,
     clippy::too_many_lines,
@@ -34,6 +34,8 @@ mod sample;
 #[allow(dead_code, reason = "the other benchmark uses the rest")]
 #[path = "../claims/machine.rs"]
 mod machine;
+#[path = "../claims/median.rs"]
+mod median;
 #[allow(dead_code, reason = "the tests use the rest")]
 #[path = "../../tests/support/mod.rs"]
 mod support;

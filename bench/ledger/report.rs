@@ -1,8 +1,9 @@
 //! Every turn as a table for people and as JSON for programs.
 
-use crate::admission::{CROWD, KINDS, Kind, Turn, median};
+use crate::admission::{CROWD, KINDS, Kind, Turn};
 use crate::large::Large;
 use crate::machine::Machine;
+use crate::median::median;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -100,7 +101,7 @@ fn has_bar(kind: Kind) -> bool {
 
 /// Microseconds that a ledger adds to the median admission.
 fn added(turns: &[Turn], kind: Kind) -> f64 {
-    let p50 = |kind| median(&values(turns, kind, |t| t.alone_p50));
+    let p50 = |kind| median(values(turns, kind, |t| t.alone_p50));
     p50(kind) - p50(Kind::None)
 }
 

@@ -38,6 +38,8 @@ mod samples;
 #[allow(dead_code, reason = "the other benchmark uses the rest")]
 #[path = "../claims/machine.rs"]
 mod machine;
+#[path = "../claims/median.rs"]
+mod median;
 #[allow(dead_code, reason = "the tests use the rest")]
 #[path = "../../tests/support/mod.rs"]
 mod support;

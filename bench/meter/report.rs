@@ -2,6 +2,7 @@
 
 use crate::engine::GAP;
 use crate::machine::Machine;
+use crate::median::median;
 use crate::nginx;
 use crate::pure::Alone;
 use crate::relay::{ROUNDS, Relayed, STREAMS, Turn, WINDOW};
@@ -156,17 +157,17 @@ fn turns_json(turns: &[Turn]) -> Value {
         "us_per_event": figures(|turn| turn.total()),
         "us_user_per_event": figures(|turn| turn.user),
         "events_per_s": figures(|turn| turn.events_per_second),
-        "median_us": rounded(median(&totals(turns))),
+        "median_us": rounded(median(totals(turns))),
     })
 }
 
 /// What the meter adds, by the median over the rounds' own ratios: what else the machine did is in both.
 fn share(relayed: &Relayed) -> f64 {
-    median(&ratios(&totals(&relayed.metered), &totals(&relayed.unread))) - 1.0
+    median(ratios(&totals(&relayed.metered), &totals(&relayed.unread))) - 1.0
 }
 
 fn to_nginx(relayed: &Relayed) -> f64 {
-    median(&ratios(
+    median(ratios(
         &totals(&relayed.beside_nginx),
         &totals(&relayed.nginx),
     ))
@@ -182,16 +183,6 @@ fn totals(turns: &[Turn]) -> Vec<f64> {
 
 fn gigabytes_per_second(case: &Alone) -> f64 {
     case.bytes_per_event as f64 / median(&case.ns)
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match sorted.len() % 2 {
-        1 => sorted[middle],
-        _ => (sorted[middle - 1] + sorted[middle]) / 2.0,
-    }
 }
 
 /// To a thousandth: what is behind it is noise.

@@ -4,6 +4,7 @@
 use super::entry::Entry;
 use crate::budget::{Hour, Units};
 use crate::clock::Timestamp;
+use crate::config::Period;
 use crate::record::State;
 use crate::tenant::TenantName;
 use std::collections::BTreeMap;
@@ -267,9 +268,7 @@ impl Change {
 
 /// The hour in which the month of a moment began.
 pub(super) fn month_of(now: Timestamp) -> Hour {
-    let date = now.date_time().date();
-    let first = date.replace_day(1).unwrap_or(date).midnight().assume_utc();
-    Hour(first.unix_timestamp().div_euclid(3600))
+    Hour::of(now).period_start(Period::Month)
 }
 
 /// Units as the database holds them.

@@ -10,7 +10,7 @@
 //! The files, by what they are of:
 //! - admission: `auth`, `bodies`, `admit`, `ids`, `take`, `open`; what is said no with: `refuse`, `scarce`, `rates`
 //! - the pump: `queued`, `attempt`, `upstream`, `unread`, `peer`, `respond`, `relay`, `decode`; what it waits for and
-//!   writes: `wait`, `pace`, `beat`, `write`; how it ends: `fate`, `finish`
+//!   writes: `wait`, `pace`, `beat`, `write`; how it ends: `verdict`, `fate`, `finish`
 //! - a client's connection: `entry`, `connection`, `inflow`, `framing`, `chunks`; its heads: `edge`, `headers`, `forwarded`
 //! - what the gateway answers by itself: `route`, `records`, `cancel`
 
@@ -49,6 +49,7 @@ mod scarce;
 mod take;
 mod unread;
 mod upstream;
+mod verdict;
 mod wait;
 mod write;
 

@@ -6,7 +6,7 @@ use super::context::Ctx;
 use super::ids;
 use super::refuse::Refusal;
 use super::relay::Relay;
-use super::take::{self, Taking, unwritable};
+use super::take::{Taking, unwritable};
 use crate::api::Edits;
 use crate::budget::Units;
 use crate::config::UsageMode;
@@ -35,7 +35,7 @@ pub async fn open(ctx: &mut Ctx, asking: Asking, taking: Taking) -> Result<(), R
         }
         Err(e) => unwritable(ctx, &e)?,
     }
-    let cap = cap(&asking, &taking);
+    let cap = cap(&taking, asking.tenant.rules.max_output_units);
     let admission = Admission {
         live,
         tenant: asking.tenant.clone(),
@@ -53,15 +53,10 @@ pub async fn open(ctx: &mut Ctx, asking: Asking, taking: Taking) -> Result<(), R
 }
 
 /// The output that each choice may have at most: the tenant's cap, and less where its budget gave less.
-fn cap(asking: &Asking, taking: &Taking) -> Option<Units> {
-    let wanted = take::wanted(asking);
-    let given = taking.reserved.cap();
+fn cap(taking: &Taking, of_tenant: Option<Units>) -> Option<Units> {
+    let (wanted, given) = (&taking.wanted, taking.reserved.cap());
     let clamped = given.0 < wanted.output.0 / wanted.choices.max(1);
-    if clamped {
-        Some(given)
-    } else {
-        asking.tenant.rules.max_output_units
-    }
+    if clamped { Some(given) } else { of_tenant }
 }
 
 fn relay(ctx: &Ctx, asking: Asking, cap: Option<Units>) -> Relay {
@@ -89,20 +84,19 @@ fn relay(ctx: &Ctx, asking: Asking, cap: Option<Units>) -> Relay {
 }
 
 fn record(ctx: &Ctx, asking: &Asking, taking: &Taking) -> Record {
-    let rules = &asking.pool.rules;
     let admitted = Admitted {
         request_id: ctx.request_id.clone(),
         tenant: asking.tenant.name().clone(),
         api: asking.request.call.api(),
         model: asking.request.model.clone(),
-        pool: rules.name.clone(),
+        pool: asking.pool.rules.name.clone(),
         node: ctx.hub.node.clone(),
         at: taking.now,
     };
     Record {
         client_request_id: asking.client_request_id.clone(),
         reserved_units: taking.reserved.units(),
-        input_units: asking.request.input_estimate(rules.bytes_per_unit),
+        input_units: taking.wanted.input,
         ..Record::new(admitted)
     }
 }

@@ -12,6 +12,9 @@ use super::finish;
 use super::pace::{Due, Pace};
 use super::queued;
 use super::upstream::Upstream;
+use super::verdict::{
+    gone, has_ended, has_gap, has_sent_the_end, is_stream, is_unfinished_preamble, judge,
+};
 use super::wait::{self, Turn};
 use super::write::{self, Written};
 use crate::record::{Outcome, UpstreamEnd};
@@ -285,26 +288,6 @@ impl Pump<'_> {
     }
 }
 
-/// How an answer ended whose body is over, or `broke` off.
-fn judge(ctx: &Ctx, broke: Option<String>) -> Fate {
-    let Some(relay) = &ctx.relay else {
-        return Fate::completed();
-    };
-    let whole = broke.is_none();
-    let early = "the upstream ended its answer before the protocol's own end";
-    let broken = || Fate::broken(broke.unwrap_or_else(|| early.to_owned()));
-    match (&relay.answer, relay.refused) {
-        (_, Some(status)) if whole => Fate::passed_refusal().refused(status),
-        (None, None) if whole => Fate::completed(),
-        (Some(answer), None) => match answer.failure() {
-            Some(why) => Fate::reported(why, relay.request.call),
-            None if answer.ended() && (whole || relay.events) => Fate::completed(),
-            None => broken(),
-        },
-        _ => broken(),
-    }
-}
-
 /// Writes the head that waited for its body. Whether the client is still there.
 async fn begin(session: &mut Session, ctx: &mut Ctx) -> bool {
     let Some(relay) = &mut ctx.relay else {
@@ -317,43 +300,4 @@ async fn begin(session: &mut Session, ctx: &mut Ctx) -> bool {
     let timeout = relay.pool.rules.stream.write_timeout;
     ctx.answered(head.status.as_u16());
     write::head(session, head, timeout).await
-}
-
-/// What was held is all there is, and it is no whole answer. An upstream's own error is one: it passes.
-fn is_unfinished_preamble(ctx: &Ctx) -> bool {
-    ctx.relay.as_ref().is_some_and(|r| {
-        let failed = r.answer.as_ref().is_some_and(|a| a.failure().is_some());
-        r.is_holding() && !r.has_ended() && !failed
-    })
-}
-
-fn has_gap(ctx: &Ctx) -> bool {
-    let answer = ctx.relay.as_ref().and_then(|r| r.answer.as_ref());
-    answer.is_some_and(|a| a.has_gap())
-}
-
-fn has_ended(ctx: &Ctx) -> bool {
-    ctx.relay.as_ref().is_some_and(|r| r.has_ended())
-}
-
-fn has_sent_the_end(ctx: &Ctx) -> bool {
-    ctx.relay
-        .as_ref()
-        .is_some_and(|r| r.events && r.has_sent_the_end())
-}
-
-fn is_stream(ctx: &Ctx) -> bool {
-    ctx.relay.as_ref().is_some_and(|r| r.events)
-}
-
-/// The client has left: complete where it had been sent the end.
-fn gone(ctx: &mut Ctx) -> Fate {
-    if let Some(exchange) = &mut ctx.exchange {
-        exchange.client_gone();
-    }
-    let sent = ctx.relay.as_ref().is_some_and(|r| r.has_sent_the_end());
-    match sent {
-        true => judge(ctx, None),
-        false => Fate::client_gone(),
-    }
 }

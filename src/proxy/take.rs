@@ -16,6 +16,8 @@ use std::time::Duration;
 /// What admission has taken. Dropped, it all finds its way back.
 pub struct Taking {
     pub claim: Claim,
+    /// What was asked for; a budget may have given less.
+    pub wanted: Wanted,
     pub reserved: Reserved,
     pub place: Place,
     pub now: Timestamp,
@@ -48,6 +50,7 @@ pub async fn take(ctx: &Ctx, asking: &Asking, named: bool) -> Result<Taking, Ref
         .map_err(|refused| scarce::slots(&refused, &asking.pool, tenant))?;
     Ok(Taking {
         claim,
+        wanted,
         reserved,
         place,
         now,
@@ -55,7 +58,7 @@ pub async fn take(ctx: &Ctx, asking: &Asking, named: bool) -> Result<Taking, Ref
 }
 
 /// Input estimate and output cap.
-pub fn wanted(asking: &Asking) -> Wanted {
+fn wanted(asking: &Asking) -> Wanted {
     let rules = &asking.pool.rules;
     let limit = asking.tenant.rules.max_output_units;
     Wanted {

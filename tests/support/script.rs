@@ -43,6 +43,20 @@ pub fn holding(count: usize) -> impl Fn(&mut Call) -> Played + Send + Sync + 'st
     }
 }
 
+/// Holds a request whose `user` is `hold` after one token; plays the others.
+pub fn holding_some(
+    others: impl Fn(&mut Call) -> Played + Send + Sync + 'static,
+) -> impl Fn(&mut Call) -> Played + Send + Sync + 'static {
+    let hold = holding(1);
+    move |call| {
+        if call.member("user") == "hold" {
+            hold(call)
+        } else {
+            others(call)
+        }
+    }
+}
+
 /// Says nothing at all and waits to be left.
 pub fn silent(call: &mut Call) -> Played {
     call.hold()

@@ -5,18 +5,11 @@ use crate::support::engine::Engine;
 use crate::support::events;
 use crate::support::gateway::Gateway;
 use crate::support::process::Signal;
-use crate::support::script::{holding, tokens};
+use crate::support::script::{holding_some, tokens};
 use crate::support::wait::ms;
 
 fn engine() -> Engine {
-    let (hold, run) = (holding(1), tokens(2, ms(0)));
-    Engine::scripted(move |call| {
-        if call.member("user") == "hold" {
-            hold(call)
-        } else {
-            run(call)
-        }
-    })
+    Engine::scripted(holding_some(tokens(2, ms(0))))
 }
 
 #[test]

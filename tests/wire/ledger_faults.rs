@@ -6,7 +6,7 @@ use crate::support::engine::Engine;
 use crate::support::events;
 use crate::support::gateway::Gateway;
 use crate::support::scratch::Scratch;
-use crate::support::script::{holding, tokens};
+use crate::support::script::{holding_some, tokens};
 use crate::support::wait::{self, ms};
 use rusqlite::Connection;
 use serde_json::Value;
@@ -18,14 +18,7 @@ use std::process::Command;
 const BUDGET: &str = "budget = { units = 5000, period = \"total\" }";
 
 fn engine() -> Engine {
-    let (hold, run) = (holding(1), tokens(2, ms(0)));
-    Engine::scripted(move |call| {
-        if call.member("user") == "hold" {
-            hold(call)
-        } else {
-            run(call)
-        }
-    })
+    Engine::scripted(holding_some(tokens(2, ms(0))))
 }
 
 fn gateway(ledger: &str, engine: &Engine) -> Gateway {

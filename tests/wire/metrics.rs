@@ -4,7 +4,7 @@ use crate::support::ask::{Ask, chat};
 use crate::support::engine::Engine;
 use crate::support::gateway::Gateway;
 use crate::support::metrics;
-use crate::support::script::{holding, tokens};
+use crate::support::script::{holding_some, tokens};
 use crate::support::wait::ms;
 use crate::support::{KEY, events, sha256};
 
@@ -71,14 +71,7 @@ fn after_some_traffic(engine: &Engine) -> Gateway {
 }
 
 fn engine() -> Engine {
-    let (run, hold) = (tokens(3, ms(250)), holding(1));
-    Engine::scripted(move |call| {
-        if call.member("user") == "hold" {
-            hold(call)
-        } else {
-            run(call)
-        }
-    })
+    Engine::scripted(holding_some(tokens(3, ms(250))))
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::support::events;
 use crate::support::gateway::Gateway;
 use crate::support::process::run_in;
 use crate::support::relay::Relay;
-use crate::support::script::{holding, tokens};
+use crate::support::script::{holding, holding_some, tokens};
 use crate::support::wait::{self, ms};
 use serde_json::Value;
 
@@ -18,14 +18,7 @@ const BUDGET: &str = "budget = { units = 500, period = \"total\" }";
 
 /// Holds who asks to be held, serves the others.
 fn engine() -> Engine {
-    let (hold, run) = (holding(1), tokens(2, ms(0)));
-    Engine::scripted(move |call| {
-        if call.member("user") == "hold" {
-            hold(call)
-        } else {
-            run(call)
-        }
-    })
+    Engine::scripted(holding_some(tokens(2, ms(0))))
 }
 
 fn on(url: &str, engine: &Engine) -> Builder {

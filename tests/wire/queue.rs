@@ -18,11 +18,18 @@ use serde_json::Value;
 /// The key of a third tenant, whose request holds the slot and so moves nobody's share.
 const FIRST_KEY: &str = "sk-test-first-0003";
 
-fn first_tenant() -> String {
-    format!(
+/// One slot for `first` and two tenants more, of which `acme` has these lines.
+fn shared(engine: &Engine, acme: &str) -> Gateway {
+    let first = format!(
         "[[tenant]]\nname = \"first\"\nkeys = [{{ sha256 = \"{}\" }}]\n",
         sha256(FIRST_KEY)
-    )
+    );
+    Gateway::builder()
+        .backend(engine.addr())
+        .pool(ONE_SLOT)
+        .tenant(acme)
+        .extra(&first)
+        .start()
 }
 
 /// What waits for the slot that `first` holds: names in the order they come, each with its key and its request.
@@ -96,12 +103,7 @@ fn the_first_that_came_is_the_first_that_runs_and_the_line_is_told() {
 fn tenants_share_the_slot_by_their_weights() {
     let turns = Turns::default();
     let engine = turns.engine();
-    let gateway = Gateway::builder()
-        .backend(engine.addr())
-        .pool(ONE_SLOT)
-        .tenant("weight = 2")
-        .extra(&first_tenant())
-        .start();
+    let gateway = shared(&engine, "weight = 2");
     // all of the one come before the first of the other
     let ask = chat();
     let line = [of(KEY, "a", &ask, 12), of(OTHER_KEY, "o", &ask, 6)].concat();
@@ -122,12 +124,7 @@ fn tenants_share_the_slot_by_their_weights() {
 fn the_largest_weight_leaves_the_smallest_its_turn() {
     let turns = Turns::default();
     let engine = turns.engine();
-    let gateway = Gateway::builder()
-        .backend(engine.addr())
-        .pool(ONE_SLOT)
-        .tenant("weight = 1000000")
-        .extra(&first_tenant())
-        .start();
+    let gateway = shared(&engine, "weight = 1000000");
     let ask = chat();
     let line = [of(OTHER_KEY, "o", &ask, 2), of(KEY, "a", &ask, 10)].concat();
     let ran = served(&turns, &gateway, &line);
@@ -141,11 +138,7 @@ fn the_largest_weight_leaves_the_smallest_its_turn() {
 fn a_tenant_with_long_requests_does_not_starve_one_with_short_ones() {
     let turns = Turns::default();
     let engine = turns.engine();
-    let gateway = Gateway::builder()
-        .backend(engine.addr())
-        .pool(ONE_SLOT)
-        .extra(&first_tenant())
-        .start();
+    let gateway = shared(&engine, "");
     let (long, short) = (chat().set("max_tokens", 2000), chat().set("max_tokens", 40));
     let line = [of(KEY, "long", &long, 6), of(OTHER_KEY, "short", &short, 6)].concat();
     let ran = served(&turns, &gateway, &line);

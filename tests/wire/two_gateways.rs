@@ -9,7 +9,7 @@ use crate::support::engine::Engine;
 use crate::support::events;
 use crate::support::gateway::Gateway;
 use crate::support::scratch::Scratch;
-use crate::support::script::{holding, tokens};
+use crate::support::script::{holding_some, tokens};
 use crate::support::wait::{self, ms};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -20,14 +20,7 @@ const EACH: usize = 25;
 
 /// Holds who asks to be held, serves the others: eight units each.
 fn engine() -> Engine {
-    let (hold, run) = (holding(1), tokens(3, ms(0)));
-    Engine::scripted(move |call| {
-        if call.member("user") == "hold" {
-            hold(call)
-        } else {
-            run(call)
-        }
-    })
+    Engine::scripted(holding_some(tokens(3, ms(0))))
 }
 
 fn on(url: &str, engine: &Engine) -> Builder {

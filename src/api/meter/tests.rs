@@ -534,67 +534,70 @@ fn an_anthropic_error_is_recognised_by_name_or_type() {
     }
 }
 
+/// What `message_start` says of usage, what each `message_delta` says, and the input and output they come to.
+const REPLACED_USAGE: &[(&str, &[&str], u64, u64)] = &[
+    (
+        r#"{"input_tokens":317,"cache_creation_input_tokens":4425,"output_tokens":1}"#,
+        &[r#"{"input_tokens":317,"cache_creation_input_tokens":4425,"output_tokens":47}"#],
+        4742,
+        47,
+    ),
+    (
+        r#"{"input_tokens":15,"output_tokens":1}"#,
+        &[r#"{"input_tokens":0,"output_tokens":9}"#],
+        15,
+        9,
+    ),
+    (
+        r#"{"input_tokens":15,"output_tokens":1}"#,
+        &[r#"{"output_tokens":9}"#],
+        15,
+        9,
+    ),
+    (
+        r#"{"input_tokens":15,"output_tokens":3}"#,
+        &[r#"{"input_tokens":15,"output_tokens":9}"#],
+        15,
+        9,
+    ),
+    (
+        r#"{"input_tokens":0,"output_tokens":0}"#,
+        &[r#"{"input_tokens":8,"output_tokens":9}"#],
+        8,
+        9,
+    ),
+    (
+        r#"{"input_tokens":8834,"output_tokens":0}"#,
+        &[r#"{"input_tokens":18,"cache_read_input_tokens":8831,"output_tokens":9}"#],
+        8849,
+        9,
+    ),
+    (
+        r#"{"input_tokens":317,"output_tokens":1}"#,
+        &[r#"{"output_tokens":20}"#, r#"{"output_tokens":47}"#],
+        317,
+        47,
+    ),
+    (
+        r#"{"input_tokens":317,"output_tokens":1}"#,
+        &[r#"{"output_tokens":47}"#, r#"{"output_tokens":0}"#],
+        317,
+        47,
+    ),
+    (
+        r#"{"input_tokens":317,"output_tokens":1,"cache_creation":{"output_tokens":9000}}"#,
+        &[
+            r#"{"output_tokens":-3}"#,
+            r#"{"output_tokens":7,"server_tool_use":{"output_tokens":99}}"#,
+        ],
+        317,
+        7,
+    ),
+];
+
 #[test]
 fn anthropic_usage_is_replaced_and_never_summed() {
-    for (start, deltas, input, output) in [
-        (
-            r#"{"input_tokens":317,"cache_creation_input_tokens":4425,"output_tokens":1}"#,
-            vec![r#"{"input_tokens":317,"cache_creation_input_tokens":4425,"output_tokens":47}"#],
-            4742,
-            47,
-        ),
-        (
-            r#"{"input_tokens":15,"output_tokens":1}"#,
-            vec![r#"{"input_tokens":0,"output_tokens":9}"#],
-            15,
-            9,
-        ),
-        (
-            r#"{"input_tokens":15,"output_tokens":1}"#,
-            vec![r#"{"output_tokens":9}"#],
-            15,
-            9,
-        ),
-        (
-            r#"{"input_tokens":15,"output_tokens":3}"#,
-            vec![r#"{"input_tokens":15,"output_tokens":9}"#],
-            15,
-            9,
-        ),
-        (
-            r#"{"input_tokens":0,"output_tokens":0}"#,
-            vec![r#"{"input_tokens":8,"output_tokens":9}"#],
-            8,
-            9,
-        ),
-        (
-            r#"{"input_tokens":8834,"output_tokens":0}"#,
-            vec![r#"{"input_tokens":18,"cache_read_input_tokens":8831,"output_tokens":9}"#],
-            8849,
-            9,
-        ),
-        (
-            r#"{"input_tokens":317,"output_tokens":1}"#,
-            vec![r#"{"output_tokens":20}"#, r#"{"output_tokens":47}"#],
-            317,
-            47,
-        ),
-        (
-            r#"{"input_tokens":317,"output_tokens":1}"#,
-            vec![r#"{"output_tokens":47}"#, r#"{"output_tokens":0}"#],
-            317,
-            47,
-        ),
-        (
-            r#"{"input_tokens":317,"output_tokens":1,"cache_creation":{"output_tokens":9000}}"#,
-            vec![
-                r#"{"output_tokens":-3}"#,
-                r#"{"output_tokens":7,"server_tool_use":{"output_tokens":99}}"#,
-            ],
-            317,
-            7,
-        ),
-    ] {
+    for (start, deltas, input, output) in REPLACED_USAGE {
         let mut events = vec![begin(start), text_bit(), text_bit()];
         events.extend(deltas.iter().map(|usage| sum_up(usage)));
         events.push(FINISH.to_owned());
@@ -602,7 +605,7 @@ fn anthropic_usage_is_replaced_and_never_summed() {
         let totals = meter_of(Call::Messages, &events).totals();
         assert_eq!(
             figures(totals),
-            (UsageSource::Upstream, Some(input), output),
+            (UsageSource::Upstream, Some(*input), *output),
             "{start} {deltas:?}"
         );
     }
