@@ -43,6 +43,11 @@ impl Reservation {
     pub fn units(&self) -> Units {
         self.units
     }
+
+    /// The moment, or the first one of the hour that it is booked in where the clock was set back behind that.
+    pub fn booked_at(&self, now: Timestamp) -> Timestamp {
+        now.max(self.hour.begins())
+    }
 }
 
 /// The account has less than was asked for.
@@ -318,6 +323,7 @@ mod tests {
         let mut a = Account::new(budget(100, Period::Hour), start());
         let back = Timestamp(start().0 - 3_600_000_000);
         let first = a.reserve(Units(60), back).unwrap();
+        assert_eq!(first.booked_at(back), Hour::of(start()).begins());
         assert!(a.reserve(Units(60), back).is_err());
         a.settle(first, Units(60));
         assert_eq!(a.remaining(start()), Some(Units(40)));

@@ -9,6 +9,7 @@ use crate::record::{Attempt, Outcome, Record, UsageSource};
 use crate::tenant::TenantName;
 use serde_json::Value;
 use std::io;
+use std::sync::Arc;
 
 /// What a command printed, and its exit code.
 struct Printed {
@@ -45,7 +46,7 @@ fn write(ground: &Ground, writes: Vec<Write>) -> Held {
 }
 
 fn settle(record: Record) -> Write {
-    Write::Settle(Box::new(record), true)
+    Write::Settle(Arc::new(ended(record)))
 }
 
 /// Two of acme's that ended, one of other's, and one of acme's that a crash left.
