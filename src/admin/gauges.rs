@@ -54,7 +54,7 @@ fn tenants(table: &Table, rules: &Rules) {
         let mut account = tenant.account();
         let sums = account.sums(now);
         let reserved = table.units_reserved.with_label_values(labels);
-        reserved.set(whole(sums.reserved));
+        reserved.set(whole(account.reserved()));
         let held = table.units_held.with_label_values(labels);
         held.set(whole(sums.held));
         if let Some(left) = account.remaining(now) {

@@ -155,6 +155,12 @@ impl Account {
         self.current
     }
 
+    /// What requests that run have reserved, in whatever period they were admitted.
+    pub fn reserved(&self) -> Units {
+        let hours = self.hours.values().map(|s| s.reserved);
+        hours.fold(self.older.reserved, Units::plus)
+    }
+
     pub fn limit(&self) -> Option<Budget> {
         self.limit
     }
@@ -275,7 +281,12 @@ mod tests {
         let r = a.reserve(Units(80), start()).unwrap();
         let later = start().plus(HOUR);
         assert_eq!(a.remaining(later), Some(Units(100)));
+        assert_eq!(
+            (a.sums(later).reserved, a.reserved()),
+            (Units(0), Units(80))
+        );
         a.settle(r, Units(70));
+        assert_eq!(a.reserved(), Units(0));
         assert_eq!(a.remaining(later), Some(Units(100)));
         a.set_limit(budget(100, Period::Day), later);
         assert_eq!(a.remaining(later), Some(Units(30)));

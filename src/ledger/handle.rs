@@ -108,9 +108,10 @@ impl Ledger {
 
     /// Opens an entry, durable when it returns. An opening that is not waited for to the end is undone.
     pub async fn open(&self, opening: Opening) -> Result<Opened, LedgerError> {
-        if let Some(why) = self.shared.sight.trouble(&self.shared.place) {
+        if let Some(why) = self.shared.sight.down.why() {
             return Err(why);
         }
+        self.refuse_to_wait()?;
         let number = self.shared.openings.fetch_add(1, Ordering::Relaxed);
         let (reply, answer) = oneshot::channel();
         let mut waiting = Waiting::of(&self.shared.queue, &opening.record, number);
@@ -173,9 +174,7 @@ impl Ledger {
         if let Some(known) = self.shared.sight.unwritten.find(tenant, id) {
             return Ok(Some(known));
         }
-        if let Some(why) = self.shared.sight.hangs(&self.shared.place) {
-            return Err(why);
-        }
+        self.refuse_to_wait()?;
         let (reply, answer) = oneshot::channel();
         self.send(Command::Find(Find {
             tenant: tenant.clone(),
@@ -241,6 +240,17 @@ impl Ledger {
                 self.say_late(&late);
                 Err(late)
             }
+        }
+    }
+
+    /// Where the thread waits for its database for long, others need not wait for the thread.
+    fn refuse_to_wait(&self) -> Result<(), LedgerError> {
+        match self.shared.sight.hangs(&self.shared.place) {
+            Some(late) => {
+                self.say_late(&late);
+                Err(late)
+            }
+            None => Ok(()),
         }
     }
 

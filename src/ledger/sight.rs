@@ -32,9 +32,4 @@ impl Sight {
         let cause = || format!("no answer from its database for {waits:.1?}");
         (waits >= PATIENCE).then(|| LedgerError::new(place, Kind::Late, cause()))
     }
-
-    /// Why nothing can be written for now.
-    pub fn trouble(&self, place: &str) -> Option<LedgerError> {
-        self.down.why().or_else(|| self.hangs(place))
-    }
 }

@@ -11,7 +11,7 @@ use super::entry::Opened;
 use super::error::LedgerError;
 use super::handle::{Observer, counts};
 use super::queue::{Command, Find, Job, Reply};
-use super::sight::Sight;
+use super::sight::{PATIENCE, Sight};
 use super::store::{Applied, Store, Write};
 use super::sums::{Amounts, Posting};
 use super::trouble::Trouble;
@@ -174,6 +174,9 @@ impl Worker {
         };
         let took = clock::instant().saturating_duration_since(from);
         self.observer.committed(took, writes.len());
+        if took >= PATIENCE {
+            log::warn!("a commit to the ledger took {took:.1?}");
+        }
         for ((applied, write), (reply, _)) in committed.applied.into_iter().zip(&writes).zip(others)
         {
             answer(applied, write, reply);
