@@ -30,7 +30,7 @@ mod worker;
 #[cfg(test)]
 mod tests;
 
-pub use command::run;
+pub use command::{help, run};
 pub use entry::{Fingerprint, Known, Opened, Opening};
 pub use error::LedgerError;
 pub use handle::{Ledger, Observer, Recovered};
