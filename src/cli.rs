@@ -115,9 +115,12 @@ fn command(name: &str, args: &[String], file: Option<&Path>) -> u8 {
             Ok(text) => print(&text),
             Err(message) => usage(&message),
         },
-        "ledger" => with_config(file, |config| {
-            ledger::run(args, &config, &mut io::stdout(), &mut io::stderr())
-        }),
+        "ledger" => match ledger::help(args) {
+            Some(text) => print(&format!("{text}\n")),
+            None => with_config(file, |config| {
+                ledger::run(args, &config, &mut io::stdout(), &mut io::stderr())
+            }),
+        },
         _ => usage(&format!("{name} is no command")),
     }
 }

@@ -40,7 +40,7 @@ const POSTGRES: Words = Words {
 };
 
 /// Fills a ledger that has its tables, as far as the bounds allow. How many entries it has then.
-pub fn sqlite(file: &Path, entries: u64, bounds: &Bounds) -> u64 {
+pub fn sqlite(file: &Path, entries: u64, bounds: &Bounds<'_>) -> u64 {
     let db = rusqlite::Connection::open(file).unwrap();
     db.execute_batch("PRAGMA synchronous = OFF; PRAGMA cache_size = -262144")
         .unwrap();
@@ -52,14 +52,14 @@ pub fn sqlite(file: &Path, entries: u64, bounds: &Bounds) -> u64 {
     done
 }
 
-pub fn postgres(database: &Database, entries: u64, bounds: &Bounds) -> u64 {
+pub fn postgres(database: &Database, entries: u64, bounds: &Bounds<'_>) -> u64 {
     database.rows("SET synchronous_commit = off");
     let done = fill(&POSTGRES, entries, bounds, |sql| drop(database.rows(sql)));
     database.rows("ANALYZE");
     done
 }
 
-fn fill(words: &Words, entries: u64, bounds: &Bounds, execute: impl Fn(&str)) -> u64 {
+fn fill(words: &Words, entries: u64, bounds: &Bounds<'_>, execute: impl Fn(&str)) -> u64 {
     let mut done = 0;
     while done < entries && bounds.allow_more(done) {
         let to = (done + STEP).min(entries);

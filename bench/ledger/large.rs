@@ -90,7 +90,7 @@ fn on_postgres(entries: u64) -> Large {
     let config = sample::postgres(&database, Durability::Process);
     start(&config);
     let from = Instant::now();
-    let entries = fill::postgres(&database, entries, &Bounds::on(&folder.0));
+    let entries = fill::postgres(&database, entries, &Bounds::on_server(&database));
     let filled = from.elapsed();
     let bytes = database.rows("SELECT pg_database_size(current_database())");
     Large {

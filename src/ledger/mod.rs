@@ -37,7 +37,7 @@ mod worker;
 #[cfg(test)]
 mod tests;
 
-pub use command::run;
+pub use command::{help, run};
 pub use entry::{End, Fingerprint, Known, Opened, Opening};
 pub use error::LedgerError;
 pub use handle::{Ledger, Observer, Recovered};

@@ -152,6 +152,11 @@ pub(super) enum Settlement {
     },
     Running,
     NotFound,
+    /// Another line of the bill, whose number and units these are, says otherwise.
+    Contradicted {
+        line: usize,
+        units: Units,
+    },
     /// More than one tenant has the id.
     Ambiguous(Vec<TenantName>),
     Unreadable(LedgerError),
@@ -168,6 +173,7 @@ pub(super) trait Books {
     /// The rows of the report, ordered by day, tenant and model.
     fn usage(&self, tenant: Option<&TenantName>) -> Result<Vec<(UsageKey, Usage)>, LedgerError>;
 
-    /// Settles what awaits its bill, all in one transaction; with `dry`, only says what it would do.
+    /// Settles what awaits its bill, all in one transaction; with `dry`, only says what it would do. One settlement a
+    /// line. Of two lines that name one entry the first settles it.
     fn reconcile(&mut self, bill: &[BillLine], dry: bool) -> Result<Vec<Settlement>, LedgerError>;
 }

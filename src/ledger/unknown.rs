@@ -79,7 +79,9 @@ pub(super) fn reconcile(mut found: Vec<Entry>, units: Units) -> Result<Billed, S
     if !found.is_empty() {
         found.push(old);
         let tenants = found.into_iter().map(|entry| entry.record.tenant);
-        return Err(Settlement::Ambiguous(tenants.collect()));
+        let mut tenants: Vec<_> = tenants.collect();
+        tenants.sort();
+        return Err(Settlement::Ambiguous(tenants));
     }
     if old.is_open() {
         return Err(Settlement::Running);

@@ -3,6 +3,7 @@
 use super::scratch::Scratch;
 use super::wait;
 use std::fs::File;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
@@ -150,11 +151,25 @@ pub fn run(args: &[&str]) -> Ran {
 /// Runs the binary to its end in a folder.
 #[track_caller]
 pub fn run_in(folder: &Path, args: &[&str]) -> Ran {
+    finish(Command::new(BINARY).args(args).current_dir(folder))
+}
+
+/// As `run_in`, as another user, who needs no way to where the binary is.
+#[track_caller]
+pub fn run_as(uid: u32, folder: &Path, args: &[&str]) -> Ran {
+    let copy = folder.join("streamgate");
+    if !copy.exists() {
+        std::fs::copy(BINARY, &copy).expect("a copy of the binary");
+    }
+    let mut command = Command::new(copy);
+    finish(command.uid(uid).gid(uid).args(args).current_dir(folder))
+}
+
+#[track_caller]
+fn finish(command: &mut Command) -> Ran {
     let outputs = Scratch::new();
     let open = |name: &str| File::create(outputs.join(name)).expect("an output file");
-    let child = Command::new(BINARY)
-        .args(args)
-        .current_dir(folder)
+    let child = command
         .stdin(Stdio::null())
         .stdout(open("out"))
         .stderr(open("err"))

@@ -3,8 +3,8 @@
 use crate::support::ask::chat;
 use crate::support::engine::Engine;
 use crate::support::gateway::Gateway;
-use crate::support::process::run_in;
-use crate::support::script::{holding, tokens};
+use crate::support::process::{run, run_in};
+use crate::support::script::{holding, holding_some, tokens};
 use crate::support::wait::{self, ms};
 use crate::support::{OTHER_KEY, events};
 use serde_json::Value;
@@ -132,4 +132,56 @@ fn a_running_request_is_on_the_list_before_its_engine_is_called() {
         ran.all()
     );
     drop(stream);
+}
+
+#[test]
+fn help_needs_no_config() {
+    for args in [["ledger", "--help"], ["ledger", "help"]] {
+        let ran = run(&args);
+        assert_eq!(ran.code, 0, "{}", ran.all());
+        assert!(
+            ran.out.contains("streamgate ledger reconcile"),
+            "{}",
+            ran.out
+        );
+    }
+}
+
+#[test]
+fn a_bill_that_contradicts_itself_settles_the_rest_beside_a_running_gateway() {
+    let engine = Engine::scripted(holding_some(tokens(2, ms(0))));
+    let budget = "budget = { units = 5000, period = \"total\" }";
+    let mut gateway = Gateway::builder()
+        .backend(engine.addr())
+        .tenant(budget)
+        .start();
+    let streams = ["lost-1", "lost-2"].map(|id| {
+        let mut stream = gateway.send(&chat().id(id).set("user", "hold"));
+        stream.says("t0 ");
+        stream
+    });
+    gateway.process.kill();
+    drop(streams);
+    gateway.restart();
+    let text = "request_id,units,tenant\nlost-1,10,acme\nlost-2,20,\nlost-1,11,\nlost-2,20,acme\n";
+    gateway.written.scratch.write("bill.csv", text);
+    let ran = gateway.command(&["ledger", "reconcile", "bill.csv"]);
+    assert_eq!(ran.code, 1, "{}", ran.all());
+    let words = [
+        "bill.csv:2: lost-1 of acme: contradictory: 10 units here, 11 in line 4",
+        "bill.csv:3: lost-2: charged 20 units",
+        "bill.csv:4: lost-1: contradictory: 11 units here, 10 in line 2",
+        "1 reconciled, 1 were before",
+    ];
+    for (line, words) in ran.out.lines().zip(words) {
+        assert!(line.starts_with(words), "{words}: {}", ran.out);
+    }
+    let held = gateway.record("lost-1")["reserved_units"].as_f64().unwrap();
+    let remaining = || gateway.metric("streamgate_budget_remaining_units", &[("tenant", "acme")]);
+    wait::until("the gateway to hear of it", || {
+        let now = remaining();
+        (now == 5000.0 - 20.0 - held)
+            .then_some(())
+            .ok_or_else(|| format!("{now} remain"))
+    });
 }

@@ -47,6 +47,7 @@ mod kills;
 mod leaving;
 mod ledger_command;
 mod ledger_faults;
+mod ledger_rights;
 mod limits;
 mod line_ends;
 mod matrix;

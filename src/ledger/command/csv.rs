@@ -6,15 +6,23 @@ pub(super) fn line<'a>(cells: impl IntoIterator<Item = &'a str>) -> String {
     format!("{}\r\n", cells.join(","))
 }
 
+/// What a formula may begin with, for one spreadsheet or another: also in full width, and after what is skipped.
+const RUNS: [char; 11] = [
+    '=', '+', '-', '@', '\t', '\r', '\n', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}',
+];
+
+/// What ends a cell, also for a program that divides by semicolons or tabs.
+const DIVIDES: [char; 6] = ['"', ',', ';', '\t', '\n', '\r'];
+
 /// A cell, quoted where it must be. A text that a spreadsheet would run as a formula gets an apostrophe in front.
 fn cell(text: &str) -> String {
-    let runs = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    let runs = text.starts_with(RUNS);
     let safe = if runs {
         format!("'{text}")
     } else {
         text.to_owned()
     };
-    match safe.contains(['"', ',', '\n', '\r']) {
+    match safe.contains(DIVIDES) {
         true => format!("\"{}\"", safe.replace('"', "\"\"")),
         false => safe,
     }
@@ -23,7 +31,7 @@ fn cell(text: &str) -> String {
 /// A cell's own text again, where `cell` put an apostrophe in front.
 pub(super) fn plain(cell: &str) -> &str {
     match cell.strip_prefix('\'') {
-        Some(rest) if rest.starts_with(['=', '+', '-', '@', '\t', '\r']) => rest,
+        Some(rest) if rest.starts_with(RUNS) => rest,
         _ => cell,
     }
 }
@@ -132,13 +140,25 @@ mod tests {
             line(["=1+1", "+1", "-a", "@x", "a=b"]),
             "'=1+1,'+1,'-a,'@x,a=b\r\n"
         );
+        assert_eq!(
+            line(["a;=1+1", "\t=1", "\u{ff1d}1"]),
+            "\"a;=1+1\",\"'\t=1\",'\u{ff1d}1\r\n"
+        );
         assert_eq!(plain("'-a"), "-a");
         assert_eq!(plain("'a"), "'a");
     }
 
     #[test]
     fn what_is_written_reads_back() {
-        let written = ["plain", "a,b", "say \"x\"", "two\nlines", "", "cr\rin"];
+        let written = [
+            "plain",
+            "a,b",
+            "say \"x\"",
+            "two\nlines",
+            "",
+            "cr\rin",
+            "a;b",
+        ];
         assert_eq!(cells(&line(written)), [written.map(str::to_owned).to_vec()]);
     }
 

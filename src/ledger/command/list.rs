@@ -82,5 +82,12 @@ pub(super) fn run(
         }
     }
     sheet.end()?;
+    let is_cut = left == 0 && !books.page(&filter, Order::Newest(after), 1)?.is_empty();
+    if is_cut {
+        writeln!(
+            err,
+            "only the newest {limit} are listed, there are more: --limit N lists N, `ledger export` all"
+        )?;
+    }
     Ok(0)
 }

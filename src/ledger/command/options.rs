@@ -53,7 +53,7 @@ struct Given {
 /// Reads a command.
 pub(super) fn parse(args: &[String]) -> Result<Options, Failure> {
     let mut given = sort(args)?;
-    if given.help {
+    if given.help || given.plain == ["help"] {
         return Ok(help());
     }
     if given.plain.is_empty() {
@@ -259,6 +259,14 @@ mod tests {
     #[test]
     fn an_id_that_looks_like_an_option_comes_after_two_dashes() {
         assert_eq!(parsed("show -- -x").action, Action::Show("-x".into()));
+    }
+
+    #[test]
+    fn help_is_asked_for_in_several_ways() {
+        for line in ["help", "--help", "-h", "list --help", "show r1 -h"] {
+            assert_eq!(parsed(line).action, Action::Help, "{line}");
+        }
+        assert_eq!(parsed("show help").action, Action::Show("help".into()));
     }
 
     #[test]

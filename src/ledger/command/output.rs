@@ -3,7 +3,7 @@
 use super::{Failure, csv};
 use serde_json::Value;
 use std::fmt::Write as _;
-use std::io::Write;
+use std::io::{self, Write};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
@@ -25,12 +25,17 @@ impl Format {
     }
 }
 
+/// Rows of a table that are laid out together. A long table is not held whole: its columns may grow from one block to
+/// the next.
+const BLOCK: usize = 1000;
+
 /// A writer of rows, each a JSON object. CSV shows all columns, a table those that fit a screen; JSON the whole row.
 pub(super) struct Sheet<'a> {
     out: &'a mut dyn Write,
     format: Format,
     columns: &'static [&'static str],
     table: Vec<Vec<String>>,
+    layout: Layout,
     rows: usize,
 }
 
@@ -51,6 +56,7 @@ impl<'a> Sheet<'a> {
             format,
             columns,
             table: Vec::new(),
+            layout: Layout::default(),
             rows: 0,
         };
         match format {
@@ -64,24 +70,26 @@ impl<'a> Sheet<'a> {
 
     /// Adds a row. `text` is the row as JSON.
     pub fn row(&mut self, row: &impl serde::Serialize) -> Result<(), Failure> {
-        let failed = |e: serde_json::Error| Failure::Said(format!("a row cannot be written: {e}"));
         match self.format {
-            Format::Jsonl => writeln!(self.out, "{}", serde_json::to_string(row).map_err(failed)?)?,
+            Format::Jsonl => {
+                let text = serde_json::to_string(row).map_err(unwritable)?;
+                writeln!(self.out, "{text}")?;
+            }
             Format::Json => {
                 let comma = if self.rows > 0 { "," } else { "" };
-                write!(
-                    self.out,
-                    "{comma}\n{}",
-                    serde_json::to_string(row).map_err(failed)?
-                )?;
+                let text = serde_json::to_string(row).map_err(unwritable)?;
+                write!(self.out, "{comma}\n{text}")?;
             }
             Format::Csv => {
-                let cells = self.cells(&serde_json::to_value(row).map_err(failed)?);
+                let cells = self.cells(&value(row)?);
                 write!(self.out, "{}", csv::line(cells.iter().map(String::as_str)))?;
             }
             Format::Table => {
-                let cells = self.cells(&serde_json::to_value(row).map_err(failed)?);
+                let cells = self.cells(&value(row)?);
                 self.table.push(cells.iter().map(|c| shown(c)).collect());
+                if self.table.len() >= BLOCK {
+                    self.write_block()?;
+                }
             }
         }
         self.rows += 1;
@@ -97,17 +105,26 @@ impl<'a> Sheet<'a> {
         self.columns.iter().map(cell).collect()
     }
 
-    /// Adds a row to a table only, after a rule.
-    pub fn total(&mut self, row: &Value) {
+    /// Adds a row that sums up the others, where there are several, to a table only.
+    pub fn total(&mut self, row: &impl serde::Serialize) -> Result<(), Failure> {
         if self.format == Format::Table && self.rows > 1 {
-            let cells = self.cells(row);
+            let cells = self.cells(&value(row)?);
             self.table.push(cells);
         }
+        Ok(())
     }
 
-    pub fn end(self) -> Result<(), Failure> {
+    fn write_block(&mut self) -> io::Result<()> {
+        self.layout.fit(&self.table);
+        for row in self.table.drain(..) {
+            self.out.write_all(self.layout.line(&row).as_bytes())?;
+        }
+        Ok(())
+    }
+
+    pub fn end(mut self) -> Result<(), Failure> {
         match self.format {
-            Format::Table => write!(self.out, "{}", aligned(&self.table))?,
+            Format::Table => self.write_block()?,
             Format::Json if self.rows == 0 => writeln!(self.out, "]")?,
             Format::Json => writeln!(self.out, "\n]")?,
             Format::Csv | Format::Jsonl => {}
@@ -116,12 +133,20 @@ impl<'a> Sheet<'a> {
     }
 }
 
+fn unwritable(error: serde_json::Error) -> Failure {
+    Failure::Said(format!("a row cannot be written: {error}"))
+}
+
+fn value(row: &impl serde::Serialize) -> Result<Value, Failure> {
+    serde_json::to_value(row).map_err(unwritable)
+}
+
 fn texts(words: &[&str]) -> Vec<String> {
     words.iter().map(|w| (*w).to_owned()).collect()
 }
 
 /// A cell that cannot move a terminal's cursor; one that is empty shows as a dash.
-fn shown(cell: &str) -> String {
+pub(super) fn shown(cell: &str) -> String {
     if cell.is_empty() {
         return "-".into();
     }
@@ -135,40 +160,54 @@ fn shown(cell: &str) -> String {
     text
 }
 
-/// The rows as lines, each column as wide as its widest cell; numbers to the right.
-fn aligned(rows: &[Vec<String>]) -> String {
-    let columns = rows.first().map_or(0, Vec::len);
-    let cell = |row: &Vec<String>, i: usize| row.get(i).cloned().unwrap_or_default();
-    let is_number = |text: &str| {
-        let digits = text.strip_prefix('-').unwrap_or(text);
-        !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
-    };
-    let width = |i: usize| {
-        rows.iter()
-            .map(|r| cell(r, i).chars().count())
-            .max()
-            .unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let numbers: Vec<bool> = (0..columns)
-        .map(|i| rows.len() > 1 && rows.iter().skip(1).all(|r| is_number(&cell(r, i))))
-        .collect();
-    let mut text = String::new();
-    for row in rows {
+/// How a table's columns stand: each as wide as its widest cell so far, numbers to the right.
+#[derive(Default)]
+struct Layout(Vec<Column>);
+
+struct Column {
+    width: usize,
+    is_number: bool,
+}
+
+impl Layout {
+    /// Makes room for more rows. The first of all is the header; whether a column is one of numbers the first block says.
+    fn fit(&mut self, rows: &[Vec<String>]) {
+        if self.0.is_empty() {
+            let count = rows.first().map_or(0, Vec::len);
+            self.0.extend((0..count).map(|i| Column {
+                width: 0,
+                is_number: holds_numbers(rows, i),
+            }));
+        }
+        for row in rows {
+            for (column, cell) in self.0.iter_mut().zip(row) {
+                column.width = column.width.max(cell.chars().count());
+            }
+        }
+    }
+
+    fn line(&self, row: &[String]) -> String {
         let mut line = String::new();
-        for (i, (width, is_number)) in widths.iter().zip(&numbers).enumerate() {
+        for (i, (column, cell)) in self.0.iter().zip(row).enumerate() {
             let gap = if i > 0 { "  " } else { "" };
-            let cell = cell(row, i);
-            let written = match is_number {
+            let width = column.width;
+            let written = match column.is_number {
                 true => write!(line, "{gap}{cell:>width$}"),
                 false => write!(line, "{gap}{cell:<width$}"),
             };
             debug_assert!(written.is_ok(), "a string takes all that is written to it");
         }
-        text.push_str(line.trim_end());
-        text.push('\n');
+        line.truncate(line.trim_end().len());
+        line.push('\n');
+        line
     }
-    text
+}
+
+/// Whether all of a column's cells below its header are numbers.
+fn holds_numbers(rows: &[Vec<String>], column: usize) -> bool {
+    let is_number = |cell: &String| !cell.is_empty() && cell.bytes().all(|b| b.is_ascii_digit());
+    let mut cells = rows.iter().skip(1).map(|row| row.get(column));
+    rows.len() > 1 && cells.all(|cell| cell.is_some_and(is_number))
 }
 
 #[cfg(test)]
@@ -194,6 +233,17 @@ mod tests {
         assert_eq!(written(Format::Jsonl, &rows).lines().count(), 2);
         let doc: Vec<Value> = serde_json::from_str(&written(Format::Json, &rows)).unwrap();
         assert_eq!(doc, rows);
+    }
+
+    #[test]
+    fn a_long_table_is_laid_out_in_blocks_and_grows_where_it_must() {
+        let mut rows = vec![json!({"a": "x", "n": 1}); BLOCK];
+        rows.push(json!({"a": "wide", "n": 1_000_000}));
+        let text = written(Format::Table, &rows);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), rows.len() + 1);
+        assert_eq!(lines[..2], ["n  a", "1  x"]);
+        assert_eq!(lines.last(), Some(&"1000000  wide"));
     }
 
     #[test]

@@ -5,8 +5,8 @@ use super::Failure;
 use super::options::Options;
 use super::output::Sheet;
 use crate::ledger::store::Books;
-use crate::ledger::sums::{Usage, UsageKey};
-use serde_json::{Value, json};
+use crate::ledger::sums::Usage;
+use serde::Serialize;
 use std::io::Write;
 
 const COLUMNS: &[&str] = &[
@@ -24,6 +24,23 @@ const COLUMNS: &[&str] = &[
     "charged_units",
 ];
 
+/// A row, its members in the order of the columns.
+#[derive(Serialize)]
+struct Row<'a> {
+    day: &'a str,
+    tenant: &'a str,
+    model: &'a str,
+    requests: i64,
+    completed: i64,
+    cancelled: i64,
+    failed: i64,
+    unknown: i64,
+    input_units: i64,
+    generated_units: i64,
+    delivered_units: i64,
+    charged_units: i64,
+}
+
 pub(super) fn run(
     books: &dyn Books,
     options: &Options,
@@ -33,39 +50,29 @@ pub(super) fn run(
     let mut total = Usage::default();
     for (key, usage) in books.usage(options.tenant.as_ref())? {
         if usage != Usage::default() {
-            sheet.row(&row(&key, &usage))?;
+            let day = key.day.to_string();
+            sheet.row(&row([&day, key.tenant.as_str(), &key.model], &usage))?;
             total = total.plus(usage);
         }
     }
-    let mut sum = sums(&total);
-    if let Some(sum) = sum.as_object_mut() {
-        sum.insert("day".into(), json!("total"));
-    }
-    sheet.total(&sum);
+    sheet.total(&row(["total", "", ""], &total))?;
     sheet.end()?;
     Ok(0)
 }
 
-fn row(key: &UsageKey, usage: &Usage) -> Value {
-    let mut row = sums(usage);
-    if let Some(row) = row.as_object_mut() {
-        row.insert("day".into(), json!(key.day.to_string()));
-        row.insert("tenant".into(), json!(key.tenant.as_str()));
-        row.insert("model".into(), json!(key.model));
+fn row<'a>([day, tenant, model]: [&'a str; 3], usage: &Usage) -> Row<'a> {
+    Row {
+        day,
+        tenant,
+        model,
+        requests: usage.requests,
+        completed: usage.completed,
+        cancelled: usage.cancelled,
+        failed: usage.failed,
+        unknown: usage.unknown,
+        input_units: usage.input_units,
+        generated_units: usage.generated_units,
+        delivered_units: usage.delivered_units,
+        charged_units: usage.charged_units,
     }
-    row
-}
-
-fn sums(usage: &Usage) -> Value {
-    json!({
-        "requests": usage.requests,
-        "completed": usage.completed,
-        "cancelled": usage.cancelled,
-        "failed": usage.failed,
-        "unknown": usage.unknown,
-        "input_units": usage.input_units,
-        "generated_units": usage.generated_units,
-        "delivered_units": usage.delivered_units,
-        "charged_units": usage.charged_units,
-    })
 }

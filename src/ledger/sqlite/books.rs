@@ -7,12 +7,16 @@ use crate::ledger::error::{Kind, LedgerError};
 use crate::ledger::store::{BillLine, Books, Filter, Order, Row, Settlement, StateFilter};
 use crate::ledger::stored::{COLUMNS, Line};
 use crate::ledger::sums::{Change, Life, Usage, UsageKey};
-use crate::ledger::unknown;
+use crate::ledger::unknown::{self, Billed};
 use crate::record::{RequestId, State};
 use crate::tenant::TenantName;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Error, params_from_iter};
 use std::path::{Path, PathBuf};
+
+/// Lines of a bill that are looked up in one transaction, which costs no lock of its own each and holds up no
+/// checkpoint for long.
+const CHUNK: usize = 1000;
 
 /// Who a reconciliation is by, in the list of what others did to the accounts.
 const COMMAND: &str = "command";
@@ -57,30 +61,63 @@ impl SqliteBooks {
         (key, entry.map(|entry| entry.record))
     }
 
-    fn settle(&self, line: &BillLine, change: &mut Change) -> Result<Settlement, Error> {
+    /// What a line settles, or why it settles nothing.
+    fn billed(&self, line: &BillLine) -> Result<Result<Billed, Settlement>, LedgerError> {
         let (sql, values) = named(&line.id, line.tenant.as_ref());
-        let found = self.lines(&sql, values)?;
-        let found = found.into_iter().map(Line::entry_at_least).collect();
-        match unknown::reconcile(found, line.units) {
-            Ok(billed) => {
-                row::put(&self.db, &billed.new, false)?;
-                change.replace(Some(&billed.old), &billed.new, Life::Same);
-                Ok(billed.settlement())
+        match self.lines(&sql, values).map_err(|e| self.fault(&e)) {
+            Ok(found) => {
+                let found = found.into_iter().map(Line::entry_at_least).collect();
+                Ok(unknown::reconcile(found, line.units))
             }
-            Err(settlement) => Ok(settlement),
+            Err(e) if e.is_of_one_entry() => Ok(Err(Settlement::Unreadable(e))),
+            Err(e) => Err(e),
         }
     }
 
-    fn settle_all(&self, bill: &[BillLine], dry: bool) -> Result<Vec<Settlement>, LedgerError> {
+    /// What becomes of the lines that settle nothing. The others have nothing yet.
+    fn look_through(&self, bill: &[BillLine]) -> Result<Vec<Option<Settlement>>, LedgerError> {
+        let mut settlements = Vec::with_capacity(bill.len());
+        for lines in bill.chunks(CHUNK) {
+            let transaction = self.db.unchecked_transaction();
+            let transaction = transaction.map_err(|e| self.fault(&e))?;
+            for line in lines {
+                settlements.push(self.billed(line)?.err());
+            }
+            transaction.commit().map_err(|e| self.fault(&e))?;
+        }
+        Ok(settlements)
+    }
+
+    fn settle(&self, line: &BillLine, change: &mut Change) -> Result<Settlement, LedgerError> {
+        let billed = match self.billed(line)? {
+            Ok(billed) => billed,
+            Err(settlement) => return Ok(settlement),
+        };
+        match row::put(&self.db, &billed.new, false).map_err(|e| self.fault(&e)) {
+            Ok(()) => {
+                change.replace(Some(&billed.old), &billed.new, Life::Same);
+                Ok(billed.settlement())
+            }
+            Err(e) if e.is_of_one_entry() => Ok(Settlement::Unreadable(e)),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Settles, under the ledger's lock, the lines that have nothing yet.
+    fn settle_rest(
+        &self,
+        bill: &[BillLine],
+        known: Vec<Option<Settlement>>,
+        dry: bool,
+    ) -> Result<Vec<Settlement>, LedgerError> {
         let transaction = begin(&self.db).map_err(|e| self.fault(&e))?;
         let mut change = Change::default();
         let mut settlements = Vec::with_capacity(bill.len());
-        for line in bill {
-            let settlement = match self.settle(line, &mut change).map_err(|e| self.fault(&e)) {
-                Err(e) if e.is_of_one_entry() => Settlement::Unreadable(e),
-                other => other?,
-            };
-            settlements.push(settlement);
+        for (line, known) in bill.iter().zip(known) {
+            settlements.push(match known {
+                Some(settlement) => settlement,
+                None => self.settle(line, &mut change)?,
+            });
         }
         let ended = match dry {
             true => transaction.rollback(),
@@ -115,8 +152,13 @@ impl Books for SqliteBooks {
         rows.and_then(Iterator::collect).map_err(|e| self.fault(&e))
     }
 
+    /// Most lines of a bill settle nothing. They are looked up without a lock, so that gateways wait only for the rest.
     fn reconcile(&mut self, bill: &[BillLine], dry: bool) -> Result<Vec<Settlement>, LedgerError> {
-        self.settle_all(bill, dry)
+        let known = self.look_through(bill)?;
+        if known.iter().all(Option::is_some) {
+            return Ok(known.into_iter().flatten().collect());
+        }
+        self.settle_rest(bill, known, dry)
     }
 }
 

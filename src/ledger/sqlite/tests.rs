@@ -8,7 +8,6 @@ use crate::ledger::store::{Books, Filter, Order, StateFilter};
 use crate::ledger::sums::Amounts;
 use crate::ledger::tests::{Scratch, acme, complete, config, ended, id, opening, running};
 use crate::record::{Record, State};
-use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
 fn join(config: &config::Ledger) -> (SqliteStore, Standing) {
@@ -110,19 +109,6 @@ fn a_newer_schema_is_refused() {
     );
     let error = SqliteBooks::to_read(&file).err().unwrap().to_string();
     assert!(error.contains("its schema is 99"), "{error}");
-}
-
-#[test]
-fn a_file_that_cannot_be_written_is_refused() {
-    let (scratch, mut store) = fresh();
-    store.close();
-    drop(store);
-    let file = scratch.database();
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o400)).unwrap();
-    if std::fs::OpenOptions::new().write(true).open(&file).is_ok() {
-        return; // whoever may do anything is refused nothing
-    }
-    refused(&file, "cannot be written");
 }
 
 #[test]
