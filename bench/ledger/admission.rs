@@ -163,14 +163,13 @@ async fn crowd(ledger: Option<Ledger>) -> Vec<Duration> {
 async fn request(ledger: Option<&Ledger>) -> Duration {
     let from = Instant::now();
     let opening = sample::opening();
-    let record = opening.record.clone();
+    let end = sample::ended(opening.clone());
     if let Some(ledger) = ledger {
         ledger.open(opening).await.unwrap();
     }
     let took = from.elapsed();
-    let record = sample::settled(record);
     if let Some(ledger) = ledger {
-        ledger.settle(record, true);
+        ledger.settle(end);
     }
     took
 }

@@ -90,7 +90,7 @@ fn insert(words: &Words, from: u64, to: u64) -> String {
         .numbers
         .replace("$FROM", &from.to_string())
         .replace("$TO", &to.to_string());
-    let record = sample::settled(sample::opening().record);
+    let record = sample::ended(sample::opening()).record;
     let record = serde_json::to_string(&record)
         .unwrap()
         .replace(record.request_id.as_str(), "@ID")

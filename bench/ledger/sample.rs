@@ -6,7 +6,7 @@ use std::time::Duration;
 use streamgate::budget::Units;
 use streamgate::clock;
 use streamgate::config::{self, Durability, LedgerStore, OnError, OnUnknown, Secret};
-use streamgate::ledger::{Fingerprint, Observer, Opening, Posting};
+use streamgate::ledger::{End, Fingerprint, Observer, Opening, Posting};
 use streamgate::record::{
     Admitted, Api, Attempt, EndedBy, Outcome, Record, RequestId, State, UpstreamEnd, UsageSource,
 };
@@ -70,7 +70,17 @@ pub fn opening() -> Opening {
 }
 
 /// The same request at its end.
-pub fn settled(record: Record) -> Record {
+pub fn ended(opening: Opening) -> End {
+    let record = settled(opening.record);
+    End {
+        charge: record.charged_units,
+        record,
+        fingerprint: opening.fingerprint,
+        shown: true,
+    }
+}
+
+fn settled(record: Record) -> Record {
     let now = Some(clock::now());
     Record {
         state: State::Completed,

@@ -1,6 +1,7 @@
 //! Gauges that are read off what they describe, at the moment of the scrape.
 
 use crate::budget::Units;
+use crate::ledger::Ledger;
 use crate::metrics::Table;
 use crate::ops;
 use crate::proxy::{Hub, Rules};
@@ -12,8 +13,15 @@ pub fn set(hub: &Hub) {
     if let Some(open) = ops::open_fds() {
         table.open_fds.set(i64::try_from(open).unwrap_or(i64::MAX));
     }
+    ledger(table, &hub.services.ledger);
     pools(table, &rules);
     tenants(table, &rules);
+}
+
+fn ledger(table: &Table, ledger: &Ledger) {
+    table.ledger_up.set(i64::from(ledger.is_up()));
+    let unwritten = i64::try_from(ledger.unwritten()).unwrap_or(i64::MAX);
+    table.ledger_unwritten.set(unwritten);
 }
 
 fn pools(table: &Table, rules: &Rules) {
@@ -46,7 +54,7 @@ fn tenants(table: &Table, rules: &Rules) {
         let mut account = tenant.account();
         let sums = account.sums(now);
         let reserved = table.units_reserved.with_label_values(labels);
-        reserved.set(whole(sums.reserved));
+        reserved.set(whole(account.reserved()));
         let held = table.units_held.with_label_values(labels);
         held.set(whole(sums.held));
         if let Some(left) = account.remaining(now) {

@@ -43,6 +43,11 @@ impl Reservation {
     pub fn units(&self) -> Units {
         self.units
     }
+
+    /// The moment, or the first one of the hour that it is booked in where the clock was set back behind that.
+    pub fn booked_at(&self, now: Timestamp) -> Timestamp {
+        now.max(self.hour.begins())
+    }
 }
 
 /// The account has less than was asked for.
@@ -148,6 +153,12 @@ impl Account {
     pub fn sums(&mut self, now: Timestamp) -> Sums {
         self.roll(now);
         self.current
+    }
+
+    /// What requests that run have reserved, in whatever period they were admitted.
+    pub fn reserved(&self) -> Units {
+        let hours = self.hours.values().map(|s| s.reserved);
+        hours.fold(self.older.reserved, Units::plus)
     }
 
     pub fn limit(&self) -> Option<Budget> {
@@ -270,7 +281,12 @@ mod tests {
         let r = a.reserve(Units(80), start()).unwrap();
         let later = start().plus(HOUR);
         assert_eq!(a.remaining(later), Some(Units(100)));
+        assert_eq!(
+            (a.sums(later).reserved, a.reserved()),
+            (Units(0), Units(80))
+        );
         a.settle(r, Units(70));
+        assert_eq!(a.reserved(), Units(0));
         assert_eq!(a.remaining(later), Some(Units(100)));
         a.set_limit(budget(100, Period::Day), later);
         assert_eq!(a.remaining(later), Some(Units(30)));
@@ -318,6 +334,7 @@ mod tests {
         let mut a = Account::new(budget(100, Period::Hour), start());
         let back = Timestamp(start().0 - 3_600_000_000);
         let first = a.reserve(Units(60), back).unwrap();
+        assert_eq!(first.booked_at(back), Hour::of(start()).begins());
         assert!(a.reserve(Units(60), back).is_err());
         a.settle(first, Units(60));
         assert_eq!(a.remaining(start()), Some(Units(40)));

@@ -8,7 +8,7 @@ use super::usage::{Ended, Usage};
 use crate::access_log::{AccessLog, Wire};
 use crate::budget::Units;
 use crate::clock;
-use crate::ledger::Ledger;
+use crate::ledger::{End, Ledger};
 use crate::metrics::Metrics;
 use crate::record::{Attempt, Outcome, Record, State, UpstreamEnd};
 use crate::slots::Slot;
@@ -22,12 +22,15 @@ pub struct Services {
     pub ledger: Ledger,
     pub metrics: Arc<Metrics>,
     pub access_log: AccessLog,
-    /// The ledger is told of a running request's figures now and then: after a crash they are charged.
+    /// After a crash the figures that the ledger last held are charged: it is told of them often.
     pub checkpoints: AtomicBool,
 }
 
-/// The time between two checkpoints of one request.
-const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
+/// When the ledger is first told how far a request has come, and how often after that where its figures are charged after
+/// a crash, and where not.
+const CHECKPOINT_FIRST: Duration = Duration::from_secs(1);
+const CHECKPOINT_OFTEN: Duration = Duration::from_secs(1);
+const CHECKPOINT_SELDOM: Duration = Duration::from_secs(10);
 
 /// What admission took for a request, handed over whole.
 pub struct Admission {
@@ -69,7 +72,7 @@ pub struct Exchange {
     trying: bool,
     /// A try may have run: it was neither refused by status nor not connected.
     ran: bool,
-    checked_at: Instant,
+    checkpoint_at: Instant,
     /// What the access line says of the HTTP exchange.
     pub wire: Wire,
 }
@@ -100,7 +103,7 @@ impl Exchange {
             upstream: UpstreamEnd::None,
             trying: false,
             ran: false,
-            checked_at: clock::instant(),
+            checkpoint_at: clock::instant() + CHECKPOINT_FIRST,
             wire,
         }
     }
@@ -139,8 +142,14 @@ impl Exchange {
         if let Some(slots) = &mut self.slots {
             slots.backend = Some(slot);
         }
-        let mut record = self.live.lock();
-        record.backend = Some(backend.to_owned());
+        let is_another = {
+            let mut record = self.live.lock();
+            record.backend = Some(backend.to_owned());
+            !record.attempts.is_empty()
+        };
+        if is_another {
+            self.checkpoint();
+        }
     }
 
     /// The request is on its way to the upstream: from here on it may cost something.
@@ -166,9 +175,10 @@ impl Exchange {
         });
     }
 
-    /// The upstream's own name for the request.
+    /// The upstream's own name for the request. Its bill says no other: a crash must not lose it.
     pub fn named_upstream(&mut self, id: String) {
         self.live.lock().upstream_request_id = Some(id);
+        self.checkpoint();
     }
 
     /// RUNNING → STREAMING: output is being shown to the client.
@@ -189,12 +199,21 @@ impl Exchange {
     pub fn count(&mut self, usage: Usage) {
         self.usage = usage;
         write_usage(&mut self.live.lock(), &usage);
-        if self.services.checkpoints.load(Ordering::Relaxed)
-            && self.checked_at.elapsed() >= CHECKPOINT_EVERY
-        {
-            self.checked_at = clock::instant();
-            self.services.ledger.checkpoint(self.live.record());
+        if clock::instant() >= self.checkpoint_at {
+            self.checkpoint();
         }
+    }
+
+    /// Tells the ledger how far the request has come, for the case of a crash.
+    pub fn checkpoint(&mut self) {
+        let often = self.services.checkpoints.load(Ordering::Relaxed);
+        let pause = if often {
+            CHECKPOINT_OFTEN
+        } else {
+            CHECKPOINT_SELDOM
+        };
+        self.checkpoint_at = clock::instant() + pause;
+        self.services.ledger.checkpoint(self.live.record());
     }
 
     pub fn usage(&self) -> Usage {
@@ -257,7 +276,12 @@ impl Exchange {
         self.services
             .access_log
             .ended(&self.wire, &record, before, code);
-        self.services.ledger.settle(record, shown);
+        self.services.ledger.settle(End {
+            record,
+            fingerprint: lease.claim.fingerprint(),
+            shown,
+            charge,
+        });
         // the id is given up only now: whoever looks it up finds it here or in the ledger, never in neither
         drop(lease.claim);
     }

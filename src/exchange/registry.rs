@@ -36,6 +36,13 @@ pub struct Claim {
 #[derive(Debug)]
 pub struct Taken(pub Fingerprint);
 
+impl Claim {
+    /// Of the request that claimed the id.
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.entry.fingerprint
+    }
+}
+
 impl Registry {
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, Arc<Entry>>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)

@@ -3,8 +3,6 @@
 use super::error::LedgerError;
 use super::queue::{Abandon, Job};
 use super::store::Write;
-use crate::record::{Record, RequestId};
-use crate::tenant::TenantName;
 use std::collections::VecDeque;
 
 /// Writes of one transaction, at most.
@@ -66,15 +64,17 @@ impl Backlog {
 
     /// The next writes that nobody waits for, and that must not be lost.
     pub fn next_settlements(&mut self) -> Option<Vec<Job>> {
-        let mut group = Vec::new();
-        let mut rest = VecDeque::with_capacity(self.waiting.len());
-        for job in self.waiting.drain(..) {
-            match !job.is_open() && group.len() < self.group_max {
-                true => group.push(job),
-                false => rest.push_back(job),
+        let (mut group, mut openings) = (Vec::new(), Vec::new());
+        while group.len() < self.group_max
+            && let Some(job) = self.waiting.pop_front()
+        {
+            match job.is_open() {
+                true => openings.push(job),
+                false => group.push(job),
             }
         }
-        self.waiting = rest;
+        let passed_over = openings.into_iter().rev();
+        passed_over.for_each(|job| self.waiting.push_front(job));
         (!group.is_empty()).then_some(group)
     }
 
@@ -109,20 +109,5 @@ impl Backlog {
 
     pub fn take_aside(&mut self) -> Vec<Job> {
         std::mem::take(&mut self.aside)
-    }
-
-    /// How an id is about to be settled, and whether it was shown.
-    pub fn settlement(&self, tenant: &TenantName, id: &RequestId) -> Option<(&Record, bool)> {
-        let all = self.aside.iter().chain(&self.waiting);
-        all.rev().find_map(|job| job.settles(tenant, id))
-    }
-
-    /// The settlements that were never written.
-    pub fn unsettled(&self) -> impl Iterator<Item = &Record> {
-        let all = self.aside.iter().chain(&self.waiting);
-        all.filter_map(|job| match &job.write {
-            Write::Settle(record, _) => Some(&**record),
-            Write::Open(..) | Write::Checkpoint(_) | Write::Abandon(_) => None,
-        })
     }
 }

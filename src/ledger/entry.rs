@@ -1,7 +1,7 @@
 //! An entry of the ledger: a request's record, and what the ledger keeps beside it.
 
 use crate::budget::Units;
-use crate::record::{Record, State, UsageSource};
+use crate::record::{Record, RequestId, State, UsageSource};
 use crate::tenant::TenantName;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub struct Fingerprint(pub [u8; 32]);
 
 impl Fingerprint {
-    /// Of an entry that was settled without ever having been opened: nobody kept its payload's.
+    /// Of an entry whose payload nobody kept.
     pub const UNKNOWN: Fingerprint = Fingerprint([0; 32]);
 
     /// Each part is preceded by its length, so that no two splits of the same bytes are alike.
@@ -36,6 +36,34 @@ pub struct Opening {
     /// A running record. The budget hour of this life of the id is that of its `admitted_at`.
     pub record: Record,
     pub fingerprint: Fingerprint,
+}
+
+/// How a life of an id ended: what settles its entry.
+#[derive(Clone, Debug, PartialEq)]
+pub struct End {
+    /// The record at its end, with the `admitted_at` of its opening.
+    pub record: Record,
+    pub fingerprint: Fingerprint,
+    /// Whether the client was shown output.
+    pub shown: bool,
+    /// What this life costs. The record's `charged_units` are those of the whole id, as far as the gateway knows.
+    pub charge: Units,
+}
+
+impl End {
+    pub(super) fn name(&self) -> (TenantName, RequestId) {
+        (self.record.tenant.clone(), self.record.request_id.clone())
+    }
+
+    /// What will be known of the id.
+    pub(super) fn known(&self) -> Known {
+        let is_unknown = self.record.usage_source == UsageSource::Unknown;
+        Known {
+            record: self.record.clone(),
+            fingerprint: self.fingerprint,
+            shown: self.shown || is_unknown,
+        }
+    }
 }
 
 /// What became of an opening.

@@ -16,6 +16,8 @@ pub(super) enum Kind {
     BadUrl,
     Missing,
     Unopenable,
+    /// A file that was there at the start, and is no more.
+    Lost,
     /// A server that does not answer, or a connection that was lost.
     Unreachable,
     Denied,
@@ -89,6 +91,7 @@ impl LedgerError {
                 | Kind::Io
                 | Kind::ReadOnly
                 | Kind::Unopenable
+                | Kind::Lost
                 | Kind::Unreachable
                 | Kind::Denied
                 | Kind::Standby
@@ -102,6 +105,7 @@ impl Kind {
             Kind::BadUrl => "correct `ledger.url`",
             Kind::Missing => "start the gateway once to make it, or correct `ledger.url`",
             Kind::Unopenable => "check the folder, its owner and `ledger.url`",
+            Kind::Lost => "put it back, or restart to begin a new ledger without its charges",
             Kind::Unreachable => "check that its server runs and that `ledger.url` names it",
             Kind::Denied => "check the user, its password and its rights, and `ledger.url`",
             Kind::Standby => "name the server that takes writes in `ledger.url`",

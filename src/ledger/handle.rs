@@ -1,17 +1,18 @@
 //! What the gateway holds of the ledger: a handle to the thread that writes it.
 
-use super::entry::{Known, Opened, Opening};
+use super::entry::{End, Known, Opened, Opening};
 use super::error::{Kind, LedgerError};
 use super::owner;
 use super::postgres::PostgresStore;
-use super::queue::{Abandon, Command, Find};
+use super::queue::{Command, Find};
 use super::rules::Abandoned;
+use super::sight::{PATIENCE, Sight};
 use super::sqlite::SqliteStore;
 use super::store::{Standing, Store};
 use super::sums::{Amounts, Posting};
-use super::trouble::Down;
+use super::thread::Running;
+use super::waiting::Waiting;
 use super::worker::{Clockwork, Worker};
-
 use crate::clock;
 use crate::config::{self, LedgerStore};
 use crate::record::{Record, RequestId};
@@ -19,12 +20,11 @@ use crate::tenant::TenantName;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// How long an opening or a look-up waits for its answer.
-const ANSWER_WAIT: Duration = Duration::from_secs(1);
+/// Between two lines of the log that say that no answer comes.
+const LOG_PAUSE: Duration = Duration::from_secs(10);
 
 /// Hears what the ledger's thread does. Called on that thread only; it must not block.
 pub trait Observer {
@@ -36,9 +36,6 @@ pub trait Observer {
 
     /// A write failed. What waits is kept and tried again. The thread logs it, now and then.
     fn failed(&self, _error: &LedgerError) {}
-
-    /// The first write succeeded after one or more failed.
-    fn recovered_writes(&self) {}
 
     /// The accounts changed by what this gateway did not do itself: a reconciliation, a crash found, another process
     /// on the same ledger. The amounts are differences.
@@ -68,8 +65,9 @@ struct Shared {
     place: String,
     queue: Sender<Command>,
     openings: AtomicI64,
-    down: Down,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    sight: Sight,
+    thread: Mutex<Option<Running>>,
+    said_late: Mutex<Option<Instant>>,
 }
 
 impl Ledger {
@@ -93,62 +91,73 @@ impl Ledger {
         let standing = store.recover(clock::now())?;
         let recovered = recovered(&standing);
         let (queue, commands) = mpsc::channel();
-        let down = Down::default();
-        let worker = Worker::new(store, observer, standing.total, down.clone(), clockwork);
-        let thread = std::thread::Builder::new()
-            .name("ledger".into())
-            .spawn(move || worker.run(&commands))
+        let sight = Sight::new();
+        let worker = Worker::new(store, observer, standing.total, sight.clone(), clockwork);
+        let thread = Running::start(worker, commands, clockwork.farewell)
             .map_err(|e| LedgerError::new(place.as_str(), Kind::Io, format!("no thread: {e}")))?;
         let shared = Arc::new(Shared {
             place,
             queue,
             openings: AtomicI64::new(1),
-            down,
+            sight,
             thread: Mutex::new(Some(thread)),
+            said_late: Mutex::new(None),
         });
         Ok((Ledger { shared }, recovered))
     }
 
     /// Opens an entry, durable when it returns. An opening that is not waited for to the end is undone.
     pub async fn open(&self, opening: Opening) -> Result<Opened, LedgerError> {
-        if let Some(why) = self.shared.down.why() {
+        if let Some(why) = self.shared.sight.down.why() {
             return Err(why);
         }
+        self.refuse_to_wait()?;
         let number = self.shared.openings.fetch_add(1, Ordering::Relaxed);
         let (reply, answer) = oneshot::channel();
-        let mut waiting = Waiting::of(self, &opening.record, number);
+        let mut waiting = Waiting::of(&self.shared.queue, &opening.record, number);
         self.send(Command::Open(Box::new(opening), number, reply))?;
         let result = self.answer(answer, &mut waiting.why).await;
         waiting.end(&result);
         result
     }
 
-    /// Settles an entry at its end. Never blocks; kept until it is written. The record has the `admitted_at` of its
-    /// opening, and in `charged_units` all that its id was ever charged. A request whose opening failed is settled
-    /// all the same, if it was served.
-    pub fn settle(&self, record: Record, shown: bool) {
-        let Err(mpsc::SendError(command)) = self
-            .shared
-            .queue
-            .send(Command::Settle(Box::new(record), shown))
-        else {
-            return;
-        };
-        log::error!(
-            "ledger {}: not settled, it has been closed: {command:?}",
-            self.shared.place
-        );
-    }
-
-    /// Moves an open entry's figures on, so that after a crash they are nearer to what was used. Never blocks; may
-    /// be dropped while the ledger cannot be written.
-    pub fn checkpoint(&self, record: Record) {
+    /// Settles an entry at its end. Never blocks; kept until it is written, and known from now on. A request whose
+    /// opening failed is settled all the same, if it was served.
+    pub fn settle(&self, end: End) {
+        let end = Arc::new(end);
+        self.shared.sight.unwritten.add(&end);
         if self
             .shared
             .queue
-            .send(Command::Checkpoint(Box::new(record)))
+            .send(Command::Settle(end.clone()))
             .is_err()
         {
+            self.shared.sight.unwritten.remove(&end);
+            self.log_unsettled(&end);
+        }
+    }
+
+    /// Whether so many ends wait to be written that no more should be added.
+    pub fn is_overfull(&self) -> bool {
+        self.shared.sight.unwritten.is_full()
+    }
+
+    /// Ends that wait to be written.
+    pub fn unwritten(&self) -> usize {
+        self.shared.sight.unwritten.count()
+    }
+
+    /// Whether the last write succeeded, and none has been waiting for long.
+    pub fn is_up(&self) -> bool {
+        let sight = &self.shared.sight;
+        !sight.down.is_failing() && sight.hangs(&self.shared.place).is_none()
+    }
+
+    /// Moves an open entry on, so that after a crash it says more of what was used. Never blocks; left out while the
+    /// ledger cannot be written.
+    pub fn checkpoint(&self, record: Record) {
+        let checkpoint = Command::Checkpoint(Box::new(record));
+        if self.is_up() && self.shared.queue.send(checkpoint).is_err() {
             log::debug!(
                 "ledger {}: a checkpoint came after its close",
                 self.shared.place
@@ -156,12 +165,16 @@ impl Ledger {
         }
     }
 
-    /// What the ledger knows of an id. Sees everything sent before it.
+    /// What the ledger knows of an id. Sees every opening and end that was sent before it.
     pub async fn find(
         &self,
         tenant: &TenantName,
         id: &RequestId,
     ) -> Result<Option<Known>, LedgerError> {
+        if let Some(known) = self.shared.sight.unwritten.find(tenant, id) {
+            return Ok(Some(known));
+        }
+        self.refuse_to_wait()?;
         let (reply, answer) = oneshot::channel();
         self.send(Command::Find(Find {
             tenant: tenant.clone(),
@@ -179,8 +192,10 @@ impl Ledger {
         }
     }
 
-    /// Writes what waits, ends the thread and waits for its end. Blocks: for `main`, after the server returned.
-    pub fn close(self) {
+    /// Writes what waits, ends the thread and waits for its end, but not for ever. Whether all could be written: what
+    /// could not stands in the log, so that an operator can still book it, and its entries are found crashed. Blocks: for
+    /// `main`, after the server returned.
+    pub fn close(self) -> bool {
         if self.send(Command::Close).is_err() {
             log::debug!("ledger {}: closed twice", self.shared.place);
         }
@@ -190,9 +205,19 @@ impl Ledger {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        if thread.is_some_and(|t| t.join().is_err()) {
-            log::error!("ledger {}: its thread panicked", self.shared.place);
+        if let Some(running) = thread {
+            running.wait(&self.shared.place);
         }
+        let unsettled = self.shared.sight.unwritten.all();
+        unsettled.iter().for_each(|end| self.log_unsettled(end));
+        unsettled.is_empty()
+    }
+
+    fn log_unsettled(&self, end: &End) {
+        let record = &end.record;
+        let text = serde_json::to_string(record).unwrap_or_else(|e| format!("{record:?} ({e})"));
+        let place = &self.shared.place;
+        log::error!("ledger {place}: not settled before the end: {text}");
     }
 
     fn send(&self, command: Command) -> Result<(), LedgerError> {
@@ -206,13 +231,37 @@ impl Ledger {
         answer: oneshot::Receiver<Result<T, LedgerError>>,
         why: &mut Abandoned,
     ) -> Result<T, LedgerError> {
-        match tokio::time::timeout(ANSWER_WAIT, answer).await {
+        match tokio::time::timeout(PATIENCE, answer).await {
             Ok(Ok(result)) => result,
             Ok(Err(_)) => Err(self.error(Kind::Closed, "it has been closed")),
             Err(_) => {
                 *why = Abandoned::Late;
-                Err(self.error(Kind::Late, format!("no answer within {ANSWER_WAIT:?}")))
+                let late = self.error(Kind::Late, format!("no answer within {PATIENCE:?}"));
+                self.say_late(&late);
+                Err(late)
             }
+        }
+    }
+
+    /// Where the thread waits for its database for long, others need not wait for the thread.
+    fn refuse_to_wait(&self) -> Result<(), LedgerError> {
+        match self.shared.sight.hangs(&self.shared.place) {
+            Some(late) => {
+                self.say_late(&late);
+                Err(late)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The thread cannot say so itself.
+    fn say_late(&self, error: &LedgerError) {
+        let said = self.shared.said_late.lock();
+        let mut said = said.unwrap_or_else(PoisonError::into_inner);
+        let now = clock::instant();
+        if said.is_none_or(|at| now.saturating_duration_since(at) >= LOG_PAUSE) {
+            *said = Some(now);
+            log::error!("{error}");
         }
     }
 
@@ -243,53 +292,4 @@ fn recovered(standing: &Standing) -> Recovered {
 pub(super) fn counts(total: &Amounts) -> (u64, u64) {
     let count = |n: i64| u64::try_from(n).unwrap_or(0);
     (count(total.open), count(total.unknown))
-}
-
-/// Undoes an opening whose answer was not taken: the client left, or it came too late.
-struct Waiting<'a> {
-    ledger: &'a Ledger,
-    abandon: Option<Abandon>,
-    why: Abandoned,
-}
-
-impl<'a> Waiting<'a> {
-    fn of(ledger: &'a Ledger, record: &Record, opening: i64) -> Waiting<'a> {
-        let abandon = Abandon {
-            tenant: record.tenant.clone(),
-            id: record.request_id.clone(),
-            opening,
-            why: Abandoned::Left,
-        };
-        Waiting {
-            ledger,
-            abandon: Some(abandon),
-            why: Abandoned::Left,
-        }
-    }
-
-    /// The answer was taken: there is nothing to undo, unless it came too late.
-    fn end(&mut self, result: &Result<Opened, LedgerError>) {
-        if result.is_ok() {
-            self.abandon = None;
-        }
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        let Some(abandon) = self.abandon.take() else {
-            return;
-        };
-        let why = self.why;
-        if self
-            .ledger
-            .send(Command::Abandon(Abandon { why, ..abandon }))
-            .is_err()
-        {
-            log::debug!(
-                "ledger {}: an opening was abandoned after its close",
-                self.ledger.shared.place
-            );
-        }
-    }
 }

@@ -28,9 +28,7 @@ impl Judge {
                 (verdict, Some(opened))
             }
             Write::Checkpoint(record) => (rules::checkpoint(old, record, run), None),
-            Write::Settle(record, shown) => {
-                (rules::settle(old, (record, *shown), run, self.policy), None)
-            }
+            Write::Settle(end) => (rules::settle(old, end, run, self.policy), None),
             Write::Abandon(abandon) => {
                 let owner = self.owner(abandon.opening);
                 (rules::abandon(old, &owner, abandon.why, now), None)

@@ -1,6 +1,8 @@
 //! The ledger: one durable entry per request, opened before the upstream is called and settled once at its end.
 //!
-//! `handle` is what the gateway holds, `worker` the thread behind it, `backlog` what waits there. `rules` and `unknown`
+//! `handle` is what the gateway holds (`waiting` undoes an opening that it no longer waits for), `worker` what the `thread`
+//! behind it does, `backlog` what waits there; `sight` is what
+//! the handle sees of them unasked: `unwritten` ends, a `trouble` that lasts, the thread's `pulse`. `rules` and `unknown`
 //! say what may happen to an entry, `judge` which rule a write falls under, `sums` what entries add up to (all pure).
 //! `store` is the seam to a database, `stored` an entry as a row of any; `sqlite` and `postgres` are the databases,
 //! `owner` tells a dead process of this machine from a living one. `command` is `streamgate ledger …`.
@@ -17,21 +19,26 @@ mod handle;
 mod judge;
 mod owner;
 mod postgres;
+mod pulse;
 mod queue;
 mod rules;
+mod sight;
 mod sqlite;
 mod store;
 mod stored;
 mod sums;
+mod thread;
 mod trouble;
 mod unknown;
+mod unwritten;
+mod waiting;
 mod worker;
 
 #[cfg(test)]
 mod tests;
 
 pub use command::{help, run};
-pub use entry::{Fingerprint, Known, Opened, Opening};
+pub use entry::{End, Fingerprint, Known, Opened, Opening};
 pub use error::LedgerError;
 pub use handle::{Ledger, Observer, Recovered};
 pub use postgres::url_fault;

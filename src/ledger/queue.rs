@@ -1,12 +1,13 @@
 //! What is sent to the ledger's thread, and what waits there.
 
-use super::entry::{Known, Opened, Opening};
+use super::entry::{End, Known, Opened, Opening};
 use super::error::LedgerError;
 use super::rules::Abandoned;
 use super::store::Write;
 use crate::config;
 use crate::record::{Record, RequestId};
 use crate::tenant::TenantName;
+use std::sync::Arc;
 use tokio::sync::oneshot;
 
 pub(super) type Reply<T> = oneshot::Sender<Result<T, LedgerError>>;
@@ -16,7 +17,7 @@ pub(super) type Reply<T> = oneshot::Sender<Result<T, LedgerError>>;
 pub(super) enum Command {
     Open(Box<Opening>, i64, Reply<Opened>),
     Checkpoint(Box<Record>),
-    Settle(Box<Record>, bool),
+    Settle(Arc<End>),
     Abandon(Abandon),
     Find(Find),
     Configure(Box<config::Ledger>),
@@ -73,13 +74,5 @@ impl Job {
 
     pub fn is_opening(&self, number: i64) -> bool {
         matches!(self.write, Write::Open(_, n) if n == number)
-    }
-
-    /// What it settles of an id, if it does.
-    pub fn settles(&self, tenant: &TenantName, id: &RequestId) -> Option<(&Record, bool)> {
-        let Write::Settle(record, shown) = &self.write else {
-            return None;
-        };
-        (record.tenant == *tenant && record.request_id == *id).then_some((record, *shown))
     }
 }

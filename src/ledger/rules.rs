@@ -1,6 +1,6 @@
 //! What may happen to an entry, whatever database holds it: opened, moved on, settled, abandoned. Pure.
 
-use super::entry::{Entry, Fingerprint, Opened, Opening, Owner};
+use super::entry::{End, Entry, Fingerprint, Opened, Opening, Owner};
 use super::sums::Life;
 use super::unknown::held_units;
 use crate::budget::Units;
@@ -102,63 +102,65 @@ pub(super) fn checkpoint(old: Option<&Entry>, record: &Record, run: &str) -> Ver
 }
 
 /// Settles an entry, once: only its owner can, and it owns no longer.
-pub(super) fn settle(
-    old: Option<&Entry>,
-    (record, shown): (&Record, bool),
-    run: &str,
-    policy: OnUnknown,
-) -> Verdict {
+pub(super) fn settle(old: Option<&Entry>, end: &End, run: &str, policy: OnUnknown) -> Verdict {
+    let record = &end.record;
     if !record.state.is_terminal() {
         return Verdict::Broken(format!("it was to be settled as {}", record.state));
     }
     let Some(old) = old else {
-        return Verdict::Put(Box::new(unopened(record, shown, policy)), Life::Same);
+        return Verdict::Put(Box::new(unopened(end, policy)), Life::Same);
     };
     let same_life = record.admitted_at == old.record.admitted_at;
     if old.is_owned_by(run) && (old.is_open() || same_life) {
-        let entry = settled(old, record, shown, policy);
+        let entry = settled(old, end, policy);
         return Verdict::Put(Box::new(entry), Life::Same);
     }
     if old.is_open() {
         return Verdict::Broken("another run of the gateway owns it".into());
     }
     match same_life {
-        true if old.record == *record => Verdict::Keep,
+        true if old.record == charged(end, old.earlier) => Verdict::Keep,
         true => Verdict::Broken("it is settled".into()),
-        false => appended(old, record, shown, policy),
+        false => appended(old, end, policy),
     }
 }
 
-fn settled(old: &Entry, record: &Record, shown: bool, policy: OnUnknown) -> Entry {
-    let record = Record {
-        charged_units: record.charged_units.max(old.earlier),
-        ..record.clone()
-    };
+/// The record of an end, with what its id was charged before, which only the ledger knows for sure.
+fn charged(end: &End, earlier: Units) -> Record {
+    Record {
+        charged_units: earlier.plus(end.charge),
+        ..end.record.clone()
+    }
+}
+
+fn settled(old: &Entry, end: &End, policy: OnUnknown) -> Entry {
+    let record = charged(end, old.earlier);
     Entry {
         held: held_units(&record, old.earlier, policy),
         record,
-        shown,
+        shown: end.shown,
         owner: None,
         ..old.clone()
     }
 }
 
 /// A request that ran without an entry, because the ledger could not be written then.
-fn unopened(record: &Record, shown: bool, policy: OnUnknown) -> Entry {
+fn unopened(end: &End, policy: OnUnknown) -> Entry {
+    let record = charged(end, Units::ZERO);
     Entry {
-        record: record.clone(),
-        fingerprint: Fingerprint::UNKNOWN,
-        shown,
+        held: held_units(&record, Units::ZERO, policy),
+        record,
+        fingerprint: end.fingerprint,
+        shown: end.shown,
         owner: None,
         earlier: Units::ZERO,
-        held: held_units(record, Units::ZERO, policy),
     }
 }
 
 /// A request that ran without an entry under an id that had ended before: its charge is added to what the id was
 /// charged. An entry that awaits its bill keeps awaiting it.
-fn appended(old: &Entry, record: &Record, shown: bool, policy: OnUnknown) -> Verdict {
-    let record = continued(&old.record, record);
+fn appended(old: &Entry, end: &End, policy: OnUnknown) -> Verdict {
+    let record = continued(&old.record, &charged(end, Units::ZERO));
     if old.is_unknown() {
         let record = Record {
             attempts: record.attempts,
@@ -176,13 +178,21 @@ fn appended(old: &Entry, record: &Record, shown: bool, policy: OnUnknown) -> Ver
     let earlier = old.record.charged_units;
     let entry = Entry {
         held: held_units(&record, earlier, policy),
-        fingerprint: Fingerprint::UNKNOWN,
-        shown: shown || old.shown,
+        fingerprint: fingerprint_of_both(old, end),
+        shown: end.shown || old.shown,
         owner: None,
         record,
         earlier,
     };
     Verdict::Put(Box::new(entry), Life::Next)
+}
+
+/// Lives of one id that named different payloads, while nobody could look, have none in common.
+fn fingerprint_of_both(old: &Entry, end: &End) -> Fingerprint {
+    match old.fingerprint == end.fingerprint {
+        true => end.fingerprint,
+        false => Fingerprint::UNKNOWN,
+    }
 }
 
 /// Why an opening came to nothing.

@@ -1,6 +1,6 @@
 //! The seam to a database: what the gateway's thread and the ledger command ask of one.
 
-use super::entry::{Known, Opened, Opening};
+use super::entry::{End, Known, Opened, Opening};
 use super::error::LedgerError;
 use super::queue::Abandon;
 use super::sums::{Amounts, Posting, Usage, UsageKey};
@@ -9,6 +9,7 @@ use crate::clock::Timestamp;
 use crate::config;
 use crate::record::{Record, RequestId, State};
 use crate::tenant::TenantName;
+use std::sync::Arc;
 
 /// One change of an entry. A group of them is applied in order, in one transaction.
 #[derive(Clone, Debug)]
@@ -16,8 +17,7 @@ pub(super) enum Write {
     /// The number tells this opening from any other of the same run.
     Open(Box<Opening>, i64),
     Checkpoint(Box<Record>),
-    /// With whether output was shown.
-    Settle(Box<Record>, bool),
+    Settle(Arc<End>),
     Abandon(Abandon),
 }
 
@@ -26,7 +26,8 @@ impl Write {
     pub fn names(&self) -> (&TenantName, &RequestId) {
         let record = match self {
             Write::Open(opening, _) => &opening.record,
-            Write::Checkpoint(record) | Write::Settle(record, _) => record,
+            Write::Checkpoint(record) => record,
+            Write::Settle(end) => &end.record,
             Write::Abandon(abandon) => return (&abandon.tenant, &abandon.id),
         };
         (&record.tenant, &record.request_id)

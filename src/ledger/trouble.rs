@@ -57,17 +57,42 @@ impl Trouble {
     }
 }
 
-/// What the handle sees of a trouble that lasts: while there is one, openings fail at once.
+/// What the handle sees of a trouble: while one lasts, openings fail at once.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Down(Arc<RwLock<Option<LedgerError>>>);
+pub(super) struct Down(Arc<RwLock<Seen>>);
+
+#[derive(Debug, Default)]
+struct Seen {
+    is_failing: bool,
+    lasting: Option<LedgerError>,
+}
 
 impl Down {
+    /// Why writes have failed for a while.
     pub fn why(&self) -> Option<LedgerError> {
-        let error = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        error.clone()
+        let seen = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        seen.lasting.clone()
     }
 
-    pub fn set(&self, why: Option<LedgerError>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = why;
+    /// Whether the last write failed.
+    pub fn is_failing(&self) -> bool {
+        let seen = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        seen.is_failing
+    }
+
+    /// A write failed; `lasting` says why where that has gone on for a while.
+    pub fn fails(&self, lasting: Option<LedgerError>) {
+        self.set(Seen {
+            is_failing: true,
+            lasting,
+        });
+    }
+
+    pub fn is_over(&self) {
+        self.set(Seen::default());
+    }
+
+    fn set(&self, seen: Seen) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = seen;
     }
 }

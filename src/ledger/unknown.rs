@@ -5,10 +5,13 @@ use super::store::Settlement;
 use crate::budget::Units;
 use crate::clock::Timestamp;
 use crate::config::OnUnknown;
-use crate::record::{EndedBy, Record, State, UsageSource};
+use crate::record::{Attempt, EndedBy, Outcome, Record, State, UpstreamEnd, UsageSource};
 
 /// What a crash leaves in the record of a request that ran.
 const CRASH: &str = "the gateway stopped before the request ended";
+/// What it leaves in that of one that had no slot yet when the ledger last heard of it. Its call may have been under way.
+const CRASH_IN_LINE: &str =
+    "the gateway stopped while the request waited for a slot or had just got one";
 
 /// An open entry whose process is dead: what it used is unknown, its id counts as shown, its budget is held or
 /// charged as the policy says. It stays owned, should the process live after all.
@@ -19,13 +22,18 @@ pub(super) fn crash(old: &Entry, policy: OnUnknown, now: Timestamp) -> Entry {
         OnUnknown::ChargeReserved => was.reserved_units,
         OnUnknown::ChargeCounted => was.input_units.plus(was.generated_units),
     };
+    let was_in_line = was.state == State::Queued;
+    let why = if was_in_line { CRASH_IN_LINE } else { CRASH };
     let record = Record {
         state: State::Failed,
         ended_by: Some(EndedBy::Crash),
+        // that it was not called is said of no request that may have been
+        upstream_end: UpstreamEnd::Error,
         usage_source: UsageSource::Unknown,
-        error: Some(CRASH.to_owned()),
+        error: Some(why.to_owned()),
         ended_at: Some(now),
         charged_units: was.charged_units.plus(added),
+        attempts: attempts(was),
         ..was.clone()
     };
     Entry {
@@ -34,6 +42,18 @@ pub(super) fn crash(old: &Entry, policy: OnUnknown, now: Timestamp) -> Entry {
         shown: true,
         ..old.clone()
     }
+}
+
+/// The tries the ledger heard of, and the one that was under way: a record that names a backend was last written while
+/// it was tried.
+fn attempts(was: &Record) -> Vec<Attempt> {
+    let mut attempts = was.attempts.clone();
+    attempts.extend(was.backend.clone().map(|backend| Attempt {
+        backend,
+        outcome: Outcome::Error,
+        status: None,
+    }));
+    attempts
 }
 
 /// An entry that a bill settles, before and after.

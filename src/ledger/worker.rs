@@ -7,15 +7,15 @@ mod upkeep;
 pub(super) use upkeep::Clockwork;
 
 use super::backlog::{Backlog, GROUP_MAX};
-use super::entry::{Fingerprint, Known, Opened};
+use super::entry::Opened;
 use super::error::LedgerError;
 use super::handle::{Observer, counts};
 use super::queue::{Command, Find, Job, Reply};
+use super::sight::{PATIENCE, Sight};
 use super::store::{Applied, Store, Write};
 use super::sums::{Amounts, Posting};
-use super::trouble::{Down, Trouble};
+use super::trouble::Trouble;
 use crate::clock;
-use crate::record::Record;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ pub(super) struct Worker {
     backlog: Backlog,
     finds: Vec<Find>,
     trouble: Option<Trouble>,
-    down: Down,
+    sight: Sight,
     total: Amounts,
     /// Whether a trouble may have left the total wrong.
     is_unsure: bool,
@@ -43,7 +43,7 @@ impl Worker {
         store: Box<dyn Store>,
         observer: Box<dyn Observer + Send>,
         total: Amounts,
-        down: Down,
+        sight: Sight,
         clockwork: Clockwork,
     ) -> Worker {
         let now = clock::instant();
@@ -54,7 +54,7 @@ impl Worker {
             backlog: Backlog::new(),
             finds: Vec::new(),
             trouble: None,
-            down,
+            sight,
             total,
             is_unsure: false,
             told: None,
@@ -85,10 +85,14 @@ impl Worker {
 
     /// Waits for a command or for something to be due, then takes all that is there.
     fn receive(&mut self, commands: &Receiver<Command>) {
+        self.sight.pulse.rests();
         match commands.recv_timeout(self.time_to_wait()) {
             Ok(command) => self.take(command),
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => self.close(),
+            Err(RecvTimeoutError::Disconnected) => {
+                self.close();
+                std::thread::park_timeout(self.time_to_wait());
+            }
         }
         self.take_all(commands);
     }
@@ -114,7 +118,7 @@ impl Worker {
         let (write, reply) = match command {
             Command::Open(opening, number, reply) => (Write::Open(opening, number), Some(reply)),
             Command::Checkpoint(record) => (Write::Checkpoint(record), None),
-            Command::Settle(record, shown) => (Write::Settle(record, shown), None),
+            Command::Settle(end) => (Write::Settle(end), None),
             Command::Abandon(abandon) => return self.backlog.abandon(abandon),
             Command::Find(find) => return self.finds.push(find),
             Command::Close => return self.close(),
@@ -154,6 +158,7 @@ impl Worker {
             writes.push(job.write);
             others.push((job.reply, job.failures));
         }
+        self.sight.pulse.asks();
         let from = clock::instant();
         let committed = match self.store.commit(&writes, clock::now()) {
             Ok(committed) => committed,
@@ -169,9 +174,15 @@ impl Worker {
         };
         let took = clock::instant().saturating_duration_since(from);
         self.observer.committed(took, writes.len());
+        if took >= PATIENCE {
+            log::warn!("a commit to the ledger took {took:.1?}");
+        }
         for ((applied, write), (reply, _)) in committed.applied.into_iter().zip(&writes).zip(others)
         {
             answer(applied, write, reply);
+            if let Write::Settle(end) = write {
+                self.sight.unwritten.remove(end);
+            }
         }
         self.backlog.went_well();
         self.note(&committed.postings);
@@ -180,15 +191,11 @@ impl Worker {
 
     fn answer_finds(&mut self) {
         for find in std::mem::take(&mut self.finds) {
-            let mut found = self.store.find(&find.tenant, &find.id);
-            if let Some((record, shown)) = self.backlog.settlement(&find.tenant, &find.id) {
-                let fingerprint = found.ok().flatten().map(|known| known.fingerprint);
-                found = Ok(Some(Known {
-                    record: record.clone(),
-                    fingerprint: fingerprint.unwrap_or(Fingerprint::UNKNOWN),
-                    shown,
-                }));
-            }
+            self.sight.pulse.asks();
+            let found = match self.sight.unwritten.find(&find.tenant, &find.id) {
+                Some(known) => Ok(Some(known)),
+                None => self.store.find(&find.tenant, &find.id),
+            };
             drop(find.reply.send(found));
         }
     }
@@ -209,14 +216,13 @@ impl Worker {
         }
     }
 
-    /// What came after the close is written too. What could not be written stands in the log, so that an operator can
-    /// still book it; its entries stay open and are found crashed.
+    /// What came after the close is written too.
     fn farewell(mut self, commands: &Receiver<Command>) {
-        self.take_all(commands);
-        self.write();
-        for record in self.backlog.unsettled() {
-            log::error!("ledger: not settled before the end: {}", text(record));
+        while let Ok(command) = commands.try_recv() {
+            self.take(command);
         }
+        self.write();
+        self.sight.pulse.asks();
         self.store.close();
     }
 }
@@ -238,8 +244,4 @@ fn answer(applied: Applied, write: &Write, reply: Option<Reply<Opened>>) {
         // Who asked may have left: then its abandoning is on the way.
         drop(reply.send(answer));
     }
-}
-
-fn text(record: &Record) -> String {
-    serde_json::to_string(record).unwrap_or_else(|e| format!("{record:?} ({e})"))
 }

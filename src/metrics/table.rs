@@ -3,8 +3,8 @@
 
 use prometheus::core::Collector;
 use prometheus::{
-    Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec,
-    Opts, Registry,
+    Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
+    IntGaugeVec, Opts, Registry,
 };
 
 type Result<T> = std::result::Result<T, prometheus::Error>;
@@ -32,6 +32,9 @@ macro_rules! table {
 }
 
 macro_rules! kind {
+    (counter) => {
+        IntCounter
+    };
     (counters) => {
         IntCounterVec
     };
@@ -74,7 +77,9 @@ table! {
     backend_up = gauges "backend_up" ["pool", "backend"] "1 where the backend is thought to work";
     ledger_open = gauge "ledger_open" [] "ledger entries of running requests";
     ledger_unknown = gauge "ledger_unknown" [] "ledger entries whose usage is unknown, to be reconciled";
-    ledger_up = gauge "ledger_up" [] "0 while the ledger cannot be written";
+    ledger_up = gauge "ledger_up" [] "0 while the ledger cannot be written, or does not answer";
+    ledger_unwritten = gauge "ledger_unwritten" [] "ends of requests that wait to be written to the ledger";
+    ledger_failures = counter "ledger_failures_total" [] "tries to write the ledger that failed";
     loop_lag = number "loop_lag_seconds" [] "how late the event loop woke, at its worst in the last ten seconds";
     open_fds = gauge "open_fds" [] "open file descriptors";
     build_info = gauges "build_info" ["version"] "1, with the version as label";
@@ -90,6 +95,10 @@ table! {
 fn registered<C: Collector + Clone + 'static>(registry: &Registry, metric: C) -> Result<C> {
     registry.register(Box::new(metric.clone()))?;
     Ok(metric)
+}
+
+fn counter(r: &Registry, name: &str, help: &str, _: &[&str]) -> Result<IntCounter> {
+    registered(r, IntCounter::new(name, help)?)
 }
 
 fn counters(r: &Registry, name: &str, help: &str, labels: &[&str]) -> Result<IntCounterVec> {

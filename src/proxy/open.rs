@@ -10,16 +10,16 @@ use super::take::{Taking, unwritable};
 use crate::api::Edits;
 use crate::budget::Units;
 use crate::config::UsageMode;
-use crate::exchange::{Admission, Exchange};
+use crate::exchange::{Admission, Exchange, Place};
 use crate::ledger::{Opened, Opening};
-use crate::record::{Admitted, Record};
+use crate::record::{Admitted, Record, State};
 
 /// Writes the entry and hands everything to the exchange.
 pub async fn open(ctx: &mut Ctx, asking: Asking, taking: Taking) -> Result<(), Refusal> {
     let record = record(ctx, &asking, &taking);
     let live = taking.claim.show(record.clone());
     let opening = Opening {
-        record,
+        record: as_it_starts(record, &taking.place),
         fingerprint: asking.fingerprint,
     };
     let mut charged_before = Units::ZERO;
@@ -83,6 +83,18 @@ fn relay(ctx: &Ctx, asking: Asking, cap: Option<Units>) -> Relay {
     Relay::new(pool, request, body, gaps)
 }
 
+/// The record of a request that has its slots already says that it runs: what a crash leaves of it does too.
+fn as_it_starts(record: Record, place: &Place) -> Record {
+    match place.is_granted() {
+        true => Record {
+            state: State::Running,
+            started_at: Some(record.admitted_at),
+            ..record
+        },
+        false => record,
+    }
+}
+
 fn record(ctx: &Ctx, asking: &Asking, taking: &Taking) -> Record {
     let admitted = Admitted {
         request_id: ctx.request_id.clone(),
@@ -91,7 +103,8 @@ fn record(ctx: &Ctx, asking: &Asking, taking: &Taking) -> Record {
         model: asking.request.model.clone(),
         pool: asking.pool.rules.name.clone(),
         node: ctx.hub.node.clone(),
-        at: taking.now,
+        // the account and the ledger book the same hour
+        at: taking.reserved.at(),
     };
     Record {
         client_request_id: asking.client_request_id.clone(),

@@ -18,6 +18,7 @@ pub async fn start(
     let Some(mut place) = ctx.place.take() else {
         return Ok(());
     };
+    let has_to_wait = !place.is_granted();
     let granted = match place.take_now() {
         Some(granted) => granted,
         None => beat::through(place.granted(), gateway, session, ctx, pace)
@@ -26,6 +27,10 @@ pub async fn start(
     };
     if let Some(exchange) = &mut ctx.exchange {
         exchange.start(granted);
+        if has_to_wait {
+            // the entry says that it waits
+            exchange.checkpoint();
+        }
     }
     pace.request_starts();
     Ok(())

@@ -6,7 +6,7 @@ use super::ids;
 use super::refuse::Refusal;
 use super::scarce;
 use crate::api::Code;
-use crate::clock::{self, Timestamp};
+use crate::clock;
 use crate::config::OnError;
 use crate::exchange::{Claim, Place, Taken};
 use crate::ledger::LedgerError;
@@ -20,7 +20,6 @@ pub struct Taking {
     pub wanted: Wanted,
     pub reserved: Reserved,
     pub place: Place,
-    pub now: Timestamp,
 }
 
 /// Takes the id, the reservation, and the slots or a place in line. Units come first: who has none takes no turn.
@@ -38,7 +37,6 @@ pub async fn take(ctx: &Ctx, asking: &Asking, named: bool) -> Result<Taking, Ref
         refuse_known(ctx, asking).await?;
     }
     let wanted = wanted(asking);
-    // one look at the clock: the account and the ledger book the same hour
     let now = clock::now();
     let reserved = tenant
         .reserve(&wanted, now, clock::instant())
@@ -53,7 +51,6 @@ pub async fn take(ctx: &Ctx, asking: &Asking, named: bool) -> Result<Taking, Ref
         wanted,
         reserved,
         place,
-        now,
     })
 }
 
@@ -80,13 +77,13 @@ async fn refuse_known(ctx: &Ctx, asking: &Asking) -> Result<(), Refusal> {
     }
 }
 
-/// The ledger cannot be used: refuse or serve, as configured.
+/// The ledger cannot be used: refuse or serve, as configured. Serving ends where too much waits to be written.
 pub fn unwritable(ctx: &Ctx, error: &LedgerError) -> Result<(), Refusal> {
     // the ledger's own thread says it in the log, once for all
     log::debug!("{error}");
     match ctx.rules.config.ledger.on_error {
-        OnError::Serve => Ok(()),
-        OnError::Refuse => Err(Refusal::new(
+        OnError::Serve if !ctx.hub.services.ledger.is_overfull() => Ok(()),
+        OnError::Serve | OnError::Refuse => Err(Refusal::new(
             Code::LedgerUnavailable,
             "requests cannot be accounted for at the moment; try again shortly",
         )

@@ -15,7 +15,6 @@ pub struct Accounts {
 
 impl Accounts {
     pub fn new(holdings: Arc<Holdings>, metrics: Arc<Metrics>) -> Accounts {
-        metrics.table.ledger_up.set(1);
         Accounts { holdings, metrics }
     }
 }
@@ -61,11 +60,7 @@ impl Observer for Accounts {
 
     /// The ledger's thread logs it, at most every few seconds.
     fn failed(&self, _error: &LedgerError) {
-        self.metrics.table.ledger_up.set(0);
-    }
-
-    fn recovered_writes(&self) {
-        self.metrics.table.ledger_up.set(1);
+        self.metrics.table.ledger_failures.inc();
     }
 
     fn adjusted(&self, change: &Posting) {

@@ -82,9 +82,9 @@ pub fn run(config: Config, hang_up: HangUp, ready: Ready) -> Result<(), String> 
             hang_up,
         }),
     });
-    finish(&hub);
+    let finished = finish(&hub);
     drop(pid_file);
-    Ok(())
+    finished
 }
 
 fn open_log(key: &str, target: &LogTarget) -> Result<LogFile, String> {
@@ -241,8 +241,9 @@ fn entry(server: &Server, hub: &Arc<Hub>, h2c: bool) -> Entry {
     Entry::new(app, h2c, timeouts)
 }
 
-/// What the runtime dropped settles in its own drop; then the ledger writes what it was sent, and closes.
-fn finish(hub: &Hub) {
+/// What the runtime dropped settles in its own drop; then the ledger writes what it was sent, and closes. Or says that not
+/// all could be written.
+fn finish(hub: &Hub) -> Result<(), String> {
     let deadline = crate::clock::instant() + SETTLE_WAIT;
     while !hub.registry.is_empty() && crate::clock::instant() < deadline {
         std::thread::sleep(Duration::from_millis(5));
@@ -253,8 +254,16 @@ fn finish(hub: &Hub) {
             hub.registry.len()
         );
     }
-    hub.services.ledger.clone().close();
+    let all_written = hub.services.ledger.clone().close();
     log::info!("stopped");
+    match all_written {
+        true => Ok(()),
+        false => Err(
+            "the ends of some requests could not be written to the ledger; the log holds their records, and the next \
+             start finds them as crashed: settle them with `streamgate ledger reconcile`"
+                .to_owned(),
+        ),
+    }
 }
 
 /// The file that names the running process, removed when it ends.

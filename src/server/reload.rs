@@ -46,7 +46,16 @@ impl Reloading for Reload {
 /// Reads the file anew and puts it in force.
 pub async fn reload(hub: &Hub) -> Result<(), Findings> {
     let before = hub.rules();
-    let config = config::load(&before.config.file)?;
+    let file = before.config.file.clone();
+    // a disk, or a pipe in the file's place, may take its time
+    let config = match tokio::task::spawn_blocking(move || config::load(&file)).await {
+        Ok(loaded) => loaded?,
+        Err(e) => match e.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // cancelled: the runtime goes down
+            Err(_) => std::future::pending().await,
+        },
+    };
     for line in &config.not_in_effect {
         log::warn!("{line}");
     }

@@ -35,6 +35,7 @@ pub struct Reserved {
     taken: Taken,
     units: Units,
     cap: Units,
+    at: Timestamp,
 }
 
 impl Tenant {
@@ -56,7 +57,7 @@ impl Tenant {
             account.reserve(all, now).map(|r| (r, cap))
         }
         .map_err(NotReserved::Budget)?;
-        let units = reservation.units();
+        let (units, at_of_account) = (reservation.units(), reservation.booked_at(now));
         match self.unit_rate().try_take(units.0, at) {
             Ok(taken) => Ok(Reserved {
                 tenant: self.clone(),
@@ -64,6 +65,7 @@ impl Tenant {
                 taken,
                 units,
                 cap,
+                at: at_of_account,
             }),
             Err(short) => {
                 // the account is locked: nobody has seen the reservation
@@ -77,6 +79,11 @@ impl Tenant {
 impl Reserved {
     pub fn units(&self) -> Units {
         self.units
+    }
+
+    /// When the account takes the request for admitted: the ledger is to book it in the same hour.
+    pub fn at(&self) -> Timestamp {
+        self.at
     }
 
     /// The output that each choice may have.
@@ -108,6 +115,7 @@ impl Drop for Reserved {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::Hour;
     use crate::config;
     use crate::tenant::{Directory, Holdings};
     use std::time::Duration;
@@ -155,6 +163,17 @@ mod tests {
         assert_eq!(left(), (880, 480));
         drop(tenant.reserve(&wanted(100, 100), now, at).unwrap());
         assert_eq!(left(), (880, 480), "dropped, it is void");
+    }
+
+    #[test]
+    fn under_a_clock_set_back_the_ledger_is_told_the_hour_of_the_account() {
+        let tenant = tenant("budget = { units = 1000, period = \"hour\" }");
+        let (now, at) = (clock::now(), clock::instant());
+        let back = Timestamp(now.0 - 2 * 3_600_000_000);
+        let reserved = tenant.reserve(&wanted(1, 1), back, at).unwrap();
+        assert_eq!(Hour::of(reserved.at()), Hour::of(now));
+        let reserved = tenant.reserve(&wanted(1, 1), now, at).unwrap();
+        assert_eq!(reserved.at(), now);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::support::events;
 use crate::support::gateway::Gateway;
 use crate::support::process::Signal;
 use crate::support::script::{holding_some, tokens};
-use crate::support::wait::ms;
+use crate::support::wait::{self, ms};
 
 fn engine() -> Engine {
     Engine::scripted(holding_some(tokens(2, ms(0))))
@@ -63,6 +63,46 @@ fn a_killed_request_is_unknown_its_id_refused_and_its_budget_held() {
         fits.text()
     );
     assert_eq!(engine.calls().len(), 2, "a refused request ran");
+}
+
+#[test]
+fn what_is_known_of_a_killed_request_is_on_its_record() {
+    let engine = Engine::scripted(|call| {
+        if call.seen.number == 0 {
+            return call.answer(503, "text/plain", b"busy");
+        }
+        let head = [
+            ("Content-Type", "text/event-stream"),
+            ("X-Request-Id", "vendor-7"),
+            ("Transfer-Encoding", "chunked"),
+        ];
+        call.head_with(200, &head)?;
+        call.hold()
+    });
+    let mut gateway = Gateway::before(&engine);
+    let _stream = gateway.send(&chat().id("crash-2"));
+    wait::until_true("its checkpoint to be in the ledger", || {
+        let shown = gateway.command(&["ledger", "show", "crash-2"]);
+        shown.out.contains("vendor-7")
+    });
+    gateway.process.kill();
+    gateway.restart();
+    let record = gateway.record("crash-2");
+    assert_eq!(record["ended_by"], "crash", "{record}");
+    assert_eq!(record["upstream_end"], "error", "it was called: {record}");
+    assert_eq!(record["upstream_request_id"], "vendor-7", "{record}");
+    assert!(record["started_at"].is_string(), "{record}");
+    let outcomes: Vec<_> = record["attempts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|a| (a["backend"] == engine.addr(), a["outcome"].clone()))
+        .collect();
+    assert_eq!(
+        outcomes,
+        [(true, "refused".into()), (true, "error".into())],
+        "{record}"
+    );
 }
 
 #[test]

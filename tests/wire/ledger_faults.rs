@@ -5,6 +5,7 @@ use crate::support::ask::{chat, whole_chat};
 use crate::support::engine::Engine;
 use crate::support::events;
 use crate::support::gateway::Gateway;
+use crate::support::process::Signal;
 use crate::support::scratch::Scratch;
 use crate::support::script::{holding_some, tokens};
 use crate::support::wait::{self, ms};
@@ -143,6 +144,54 @@ fn while_the_ledger_is_locked_requests_are_served_where_the_config_says_so_and_b
     for entry in books(&gateway, 4) {
         assert_eq!(entry["state"], "COMPLETED", "{entry}");
     }
+}
+
+#[test]
+fn what_cannot_be_written_before_the_end_is_in_the_log_and_the_exit_code() {
+    let engine = engine();
+    let mut gateway = gateway("on_error = \"refuse\"", &engine);
+    let mut stream = gateway.send(&chat().id("running").set("user", "hold"));
+    stream.says("t0 ");
+    let lock = lock(&gateway);
+    gateway.signal(Signal::Int);
+    // it tries for ten seconds
+    assert_eq!(gateway.process.wait(wait::seconds(60)), 1);
+    let log = gateway.process.output();
+    let record = log
+        .lines()
+        .filter(|l| l.contains("not settled before the end"));
+    let record: Vec<&str> = record.collect();
+    assert_eq!(record.len(), 1, "{log}");
+    assert!(record[0].contains("\"request_id\":\"running\""), "{log}");
+    assert!(log.contains("ledger reconcile"), "{log}");
+    drop(lock);
+    gateway.restart();
+    assert_eq!(gateway.record("running")["ended_by"], "crash");
+}
+
+#[test]
+fn a_ledger_that_was_removed_in_use_is_missed_until_it_is_put_back() {
+    let engine = engine();
+    let gateway = gateway("on_error = \"refuse\"", &engine);
+    gateway.chat("before").rest();
+    gateway.settled();
+    let file = gateway.written.scratch.join("data/ledger.db");
+    let moved = gateway.written.scratch.join("moved.db");
+    std::fs::rename(&file, &moved).unwrap();
+    waits_for_the_ledger(&gateway, 0.0);
+    gateway
+        .answer(&whole_chat().id("refused"))
+        .must_refuse(503, "ledger_unavailable");
+    assert!(!file.exists(), "another ledger was begun");
+    let log = gateway.process.output();
+    assert!(log.contains("removed while in use"), "{log}");
+    std::fs::rename(&moved, &file).unwrap();
+    waits_for_the_ledger(&gateway, 1.0);
+    gateway.chat("after").rest();
+    books(&gateway, 2);
+    gateway
+        .answer(&chat().id("before"))
+        .must_refuse(409, "request_already_shown");
 }
 
 /// A small disk in memory.

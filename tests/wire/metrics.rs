@@ -9,7 +9,7 @@ use crate::support::wait::ms;
 use crate::support::{KEY, events, sha256};
 
 /// Name, type, labels.
-const FAMILIES: [(&str, &str, &[&str]); 22] = [
+const FAMILIES: [(&str, &str, &[&str]); 24] = [
     (
         "streamgate_requests_total",
         "counter",
@@ -32,6 +32,8 @@ const FAMILIES: [(&str, &str, &[&str]); 22] = [
     ("streamgate_ledger_open", "gauge", &[]),
     ("streamgate_ledger_unknown", "gauge", &[]),
     ("streamgate_ledger_up", "gauge", &[]),
+    ("streamgate_ledger_unwritten", "gauge", &[]),
+    ("streamgate_ledger_failures_total", "counter", &[]),
     ("streamgate_loop_lag_seconds", "gauge", &[]),
     ("streamgate_open_fds", "gauge", &[]),
     ("streamgate_first_output_seconds", "histogram", &["pool"]),

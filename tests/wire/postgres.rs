@@ -13,6 +13,7 @@ use crate::support::relay::Relay;
 use crate::support::script::{holding, holding_some, tokens};
 use crate::support::wait::{self, ms};
 use serde_json::Value;
+use std::time::Instant;
 
 const BUDGET: &str = "budget = { units = 500, period = \"total\" }";
 
@@ -135,6 +136,34 @@ fn what_a_kill_leaves_is_unknown_until_its_bill_which_a_running_gateway_hears_of
     wait::until_true("nothing to await its bill", || {
         gateway.metric("streamgate_ledger_unknown", &[]) == 0.0
     });
+}
+
+#[test]
+fn while_the_database_hangs_no_id_runs_twice_and_nobody_waits_for_long() {
+    let (database, engine) = (Database::new(), engine());
+    let url = format!("{}\"\non_error = \"serve", database.url());
+    let gateway = on(&url, &engine).start();
+    gateway.chat("before").rest();
+    gateway.settled();
+    let session = database.session();
+    session.rows("BEGIN; LOCK TABLE streamgate.entry");
+    let once = || gateway.answer(&whole_chat().id("served"));
+    assert_eq!(once().status, 200);
+    let from = Instant::now();
+    for _ in 0..5 {
+        once().must_refuse(409, "request_already_shown");
+    }
+    let other = whole_chat().id("served").set("user", "another");
+    gateway
+        .answer(&other)
+        .must_refuse(422, "request_id_mismatch");
+    assert!(from.elapsed() < ms(5000), "{:?}", from.elapsed());
+    assert_eq!(gateway.metric("streamgate_ledger_up", &[]), 0.0);
+    assert_eq!(engine.calls().len(), 2, "a request ran twice");
+    drop(session);
+    waits_for_the_ledger(&gateway, 1.0);
+    gateway.settled();
+    assert_eq!(exported(&gateway).len(), 2);
 }
 
 /// A gateway whose wire to its database can be cut.

@@ -69,6 +69,11 @@ impl Place {
         }
     }
 
+    /// Whether the slots were there at once.
+    pub fn is_granted(&self) -> bool {
+        self.granted.is_some()
+    }
+
     /// The slots, where they are there already.
     pub fn take_now(&mut self) -> Option<Granted> {
         if let Some(waiting) = &mut self.waiting {

@@ -114,6 +114,7 @@ fn what_happened(kind: Kind) -> &'static str {
         | Kind::Missing
         | Kind::Unopenable
         | Kind::NotADatabase
+        | Kind::Lost
         | Kind::OtherProgram
         | Kind::NewerSchema
         | Kind::OlderSchema

@@ -20,14 +20,44 @@ const CACHE_KIB: i64 = 2 * 1024;
 /// Opens a file to write to: makes it, or brings it up to date. A file that is no ledger is left as it is.
 pub(super) fn writer(file: &Path, durability: Durability) -> Result<Connection, LedgerError> {
     refuse_a_folder(file)?;
+    make_folder(file)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+    prepared(file, open(file, flags)?, durability)
+}
+
+/// Opens a file again that was in use: it must be there, and a ledger. A new one would begin without the entries, and
+/// so without the charges, of the old.
+pub(super) fn writer_again(file: &Path, durability: Durability) -> Result<Connection, LedgerError> {
+    let lost = |cause: &str| {
+        let place = file.display().to_string();
+        Err(LedgerError::new(place, Kind::Lost, cause))
+    };
+    refuse_a_folder(file)?;
+    if !file.exists() {
+        return lost("the file was moved or removed while in use");
+    }
+    let db = open(file, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    match schema::look(file, &db)? {
+        Content::Nothing => lost("the file was emptied or replaced by an empty one while in use"),
+        Content::Older(_) | Content::Current => prepared(file, db, durability),
+    }
+}
+
+fn make_folder(file: &Path) -> Result<(), LedgerError> {
     if let Some(folder) = file.parent() {
         std::fs::create_dir_all(folder).map_err(|e| {
             let cause = format!("its folder cannot be made: {e}");
             LedgerError::new(file.display().to_string(), Kind::Unopenable, cause)
         })?;
     }
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-    let mut db = open(file, flags)?;
+    Ok(())
+}
+
+fn prepared(
+    file: &Path,
+    mut db: Connection,
+    durability: Durability,
+) -> Result<Connection, LedgerError> {
     let content = schema::look(file, &db)?;
     refuse_read_only(file, &db)?;
     if content == Content::Nothing {

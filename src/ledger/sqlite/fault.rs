@@ -40,6 +40,7 @@ fn words(error: &Error) -> String {
         Kind::Unopenable => format!("the database cannot be opened: {error}"),
         Kind::BadEntry => format!("an entry cannot be read or stored: {error}"),
         Kind::Missing
+        | Kind::Lost
         | Kind::OtherProgram
         | Kind::NewerSchema
         | Kind::OlderSchema

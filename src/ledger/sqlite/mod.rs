@@ -36,6 +36,7 @@ pub(super) struct SqliteStore {
     place: String,
     durability: Durability,
     judge: Judge,
+    /// To an empty database in memory where the file was let go and none has taken its place yet.
     db: Connection,
     /// Device and inode of the file as it was opened.
     inode: Option<(u64, u64)>,
@@ -105,15 +106,29 @@ impl SqliteStore {
         Ok(opened.map_or(Applied::Done, Applied::Opened))
     }
 
+    /// Brings the write-ahead log into the file that is open, wherever that has gone: by its name, the log would pass for
+    /// that of any file that takes its place. SQLite itself does so for no file that was moved.
+    fn empty_log(&self) {
+        let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
+        if let Err(e) = self.db.query_row(checkpoint, (), |_| Ok(())) {
+            log::warn!("{}; its log stays beside it", self.fault(&e));
+        }
+    }
+
+    /// Closes a file that is no longer in its place.
+    fn let_go(&mut self) -> Result<(), LedgerError> {
+        self.empty_log();
+        let nothing = Connection::open_in_memory().map_err(|e| self.fault(&e))?;
+        self.db = nothing;
+        Ok(())
+    }
+
     /// Whether the file that other processes see is still the one that is open here.
     fn check_place(&mut self) -> Result<(), LedgerError> {
         if inode(&self.file) != self.inode {
+            self.empty_log();
             let cause = "the file was moved, replaced or removed while in use";
-            return Err(LedgerError::new(
-                self.place.as_str(),
-                Kind::Unopenable,
-                cause,
-            ));
+            return Err(LedgerError::new(self.place.as_str(), Kind::Lost, cause));
         }
         if !self.lock.as_ref().is_some_and(OwnerLock::is_in_place) {
             log::warn!(
@@ -194,12 +209,24 @@ impl Store for SqliteStore {
     }
 
     fn reopen(&mut self) -> Result<(), LedgerError> {
-        let db = connect::writer(&self.file, self.durability)?;
+        let there = inode(&self.file);
+        let is_another = there.is_some() && there != self.inode;
+        if is_another {
+            self.let_go()?;
+        }
+        let db = connect::writer_again(&self.file, self.durability)?;
         connect::be_brief(&self.file, &db)?;
+        if is_another {
+            log::warn!(
+                "ledger {}: another file is in its place and is written from now on; budgets go on from what this \
+                 process knows, a restart takes what the file says",
+                self.place
+            );
+        }
         let newest = recover::newest_posting(&db).map_err(|e| self.fault(&e))?;
         self.followed = self.followed.min(newest);
         self.db = db;
-        self.inode = inode(&self.file);
+        self.inode = there;
         Ok(())
     }
 

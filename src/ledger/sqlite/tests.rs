@@ -6,8 +6,9 @@ use crate::clock;
 use crate::ledger::entry::Opened;
 use crate::ledger::store::{Books, Filter, Order, StateFilter};
 use crate::ledger::sums::Amounts;
-use crate::ledger::tests::{Scratch, acme, complete, config, id, opening, running};
+use crate::ledger::tests::{Scratch, acme, complete, config, ended, id, opening, running};
 use crate::record::{Record, State};
+use std::sync::Arc;
 
 fn join(config: &config::Ledger) -> (SqliteStore, Standing) {
     let config::LedgerStore::Sqlite(file) = &config.store else {
@@ -35,7 +36,7 @@ fn open(store: &mut SqliteStore, id: &str) {
 }
 
 fn settle(store: &mut SqliteStore, record: Record) -> Applied {
-    write(store, Write::Settle(Box::new(record), true))
+    write(store, Write::Settle(Arc::new(ended(record))))
 }
 
 /// What all accounts come to.
@@ -140,7 +141,7 @@ fn a_reader_reads_what_a_crash_left_in_the_log() {
 }
 
 #[test]
-fn a_file_that_was_moved_away_in_use_is_noticed_and_made_anew() {
+fn a_file_that_was_moved_away_in_use_is_noticed_and_waited_for_and_not_made_anew() {
     let (scratch, mut store) = fresh();
     open(&mut store, "r");
     std::fs::rename(scratch.database(), scratch.join("moved.db")).unwrap();
@@ -149,6 +150,13 @@ fn a_file_that_was_moved_away_in_use_is_noticed_and_made_anew() {
         error.asks_for_reopening() && error.to_string().contains("moved"),
         "{error}"
     );
+    let error = store.reopen().unwrap_err();
+    assert!(error.to_string().contains("put it back"), "{error}");
+    assert!(!scratch.database().exists(), "a new ledger was begun");
+    std::fs::write(scratch.database(), "").unwrap();
+    let error = store.reopen().unwrap_err();
+    assert!(error.to_string().contains("an empty one"), "{error}");
+    std::fs::rename(scratch.join("moved.db"), scratch.database()).unwrap();
     store.reopen().unwrap();
     store.probe(clock::now()).unwrap();
     settle(&mut store, complete(&running("r")));
@@ -159,6 +167,21 @@ fn a_file_that_was_moved_away_in_use_is_noticed_and_made_anew() {
             ..Amounts::NONE
         }
     );
+}
+
+#[test]
+fn a_ledger_put_in_the_place_of_another_in_use_is_gone_on_with() {
+    let (scratch, mut store) = fresh();
+    open(&mut store, "r");
+    let (other, mut elsewhere) = fresh();
+    settle(&mut elsewhere, complete(&running("restored")));
+    drop(elsewhere);
+    std::fs::rename(other.database(), scratch.database()).unwrap();
+    assert!(store.follow(clock::now()).is_err());
+    store.reopen().unwrap();
+    store.probe(clock::now()).unwrap();
+    settle(&mut store, complete(&running("r")));
+    assert_eq!(total(&store).charged, 80);
 }
 
 #[test]
@@ -292,7 +315,7 @@ fn exercised(file: &Path) -> Result<(), LedgerError> {
         store.find(&acme(), &id(name))?;
         store.commit(&[Write::Open(Box::new(opening(name)), 9)], clock::now())?;
         store.commit(
-            &[Write::Settle(Box::new(complete(&running(name))), true)],
+            &[Write::Settle(Arc::new(ended(complete(&running(name)))))],
             clock::now(),
         )?;
     }
@@ -330,7 +353,7 @@ fn a_full_disk_changes_nothing_and_is_named() {
     limit(&store, pages);
     let mut long = complete(&running("r"));
     long.error = Some("x".repeat(100_000));
-    let writes = [Write::Settle(Box::new(long), true)];
+    let writes = [Write::Settle(Arc::new(ended(long)))];
     let error = store.commit(&writes, clock::now()).unwrap_err();
     assert!(error.is_full(), "{error}");
     assert!(error.to_string().contains("ledger.db") && error.to_string().contains("disk is full"));
@@ -376,7 +399,7 @@ fn a_file_shrinks_where_much_of_it_was_forgotten() {
     let large = |n: i64| {
         let mut record = complete(&running(&format!("r{n}")));
         record.error = Some("x".repeat(20_000));
-        Write::Settle(Box::new(record), true)
+        Write::Settle(Arc::new(ended(record)))
     };
     let writes: Vec<Write> = (0..2000).map(large).collect();
     store.commit(&writes, clock::now()).unwrap();

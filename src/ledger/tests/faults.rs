@@ -204,12 +204,12 @@ async fn after_a_full_disk_all_settlements_are_written_once() {
     for n in 0..20 {
         stage
             .ledger
-            .settle(complete(&running(&format!("r{n}"))), true);
+            .settle(ended(complete(&running(&format!("r{n}")))));
     }
     until("some failures", || stage.ears.failures() > 3).await;
     stage.plan(|p| p.all = None);
     until("all to be settled", || stage.ears.state() == Some((0, 0))).await;
-    assert!(stage.ears.heard().contains(&Heard::RecoveredWrites));
+    assert!(stage.ledger.is_up());
     assert_eq!(
         stage.plan.lock().unwrap().reopened,
         0,
@@ -243,9 +243,10 @@ async fn on_a_slow_disk_an_opening_fails_in_time_and_leaves_nothing_open() {
     closed.recv().unwrap();
     let error = stage.ledger.open(opening("late")).await.unwrap_err();
     assert!(error.to_string().contains("its disk is slow"), "{error}");
-    stage.ledger.settle(complete(&running("other")), true);
+    stage.ledger.settle(ended(complete(&running("other"))));
     drop(open);
     disk.join().unwrap();
+    until("the disk to be quick again", || stage.ledger.is_up()).await;
     let late = stage.ledger.find(&acme(), &id("late")).await;
     let late = late.unwrap().unwrap().record;
     assert_eq!(late.state, State::Failed);
@@ -257,16 +258,46 @@ async fn on_a_slow_disk_an_opening_fails_in_time_and_leaves_nothing_open() {
 }
 
 #[tokio::test]
+async fn while_a_commit_hangs_ends_are_known_and_nobody_waits_for_the_rest() {
+    let stage = stage();
+    let gate = stage.gate.clone();
+    let (closed, opened) = (mpsc::channel(), mpsc::channel::<()>());
+    let disk = std::thread::spawn(move || {
+        let _held = gate.lock().unwrap();
+        closed.0.send(()).unwrap();
+        opened.1.recv().unwrap_err();
+    });
+    closed.1.recv().unwrap();
+    assert!(stage.ledger.open(opening("served")).await.is_err());
+    assert!(!stage.ledger.is_up());
+    stage.ledger.settle(ended(complete(&running("served"))));
+    let found = stage.ledger.find(&acme(), &id("served")).await;
+    let found = found.unwrap().expect("its end waits to be written");
+    assert!(found.shown && found.is_of(&print("payload")));
+    let from = crate::clock::instant();
+    for _ in 0..20 {
+        let error = stage.ledger.open(opening("next")).await.unwrap_err();
+        assert!(error.to_string().contains("no answer"), "{error}");
+        assert!(stage.ledger.find(&acme(), &id("other")).await.is_err());
+    }
+    let took = crate::clock::instant().saturating_duration_since(from);
+    assert!(took < Duration::from_secs(1), "each waited: {took:?}");
+    assert_eq!(stage.ledger.unwritten(), 1);
+    drop(opened.0);
+    disk.join().unwrap();
+    until("the end to be written", || stage.ledger.unwritten() == 0).await;
+    assert!(stage.ledger.is_up());
+    assert_eq!(stage.charged_in_the_end(), (40, 0, 0));
+}
+
+#[tokio::test]
 async fn a_damaged_connection_is_made_anew() {
     let stage = stage();
     stage.plan(|p| p.all = Some(Kind::Io));
-    stage.ledger.settle(complete(&running("r")), true);
+    stage.ledger.settle(ended(complete(&running("r"))));
     until("some failures", || stage.ears.failures() > 2).await;
     stage.plan(|p| p.all = None);
-    until("it to be written", || {
-        stage.ears.heard().contains(&Heard::RecoveredWrites)
-    })
-    .await;
+    until("it to be written", || stage.ledger.is_up()).await;
     assert!(stage.plan.lock().unwrap().reopened > 0);
     assert_eq!(stage.charged_in_the_end(), (40, 0, 0));
 }
@@ -276,7 +307,7 @@ async fn an_entry_that_cannot_be_written_does_not_hold_up_the_others() {
     let stage = stage();
     stage.plan(|p| p.id = Some("bad".into()));
     for name in ["a", "b", "bad", "c"] {
-        stage.ledger.settle(complete(&running(name)), true);
+        stage.ledger.settle(ended(complete(&running(name))));
     }
     let opened = stage.ledger.open(opening("d")).await;
     assert_eq!(opened, Ok(Opened::New), "{:?}", stage.ears.heard());
@@ -293,7 +324,7 @@ async fn an_entry_that_cannot_be_written_does_not_hold_up_the_others() {
     }
     let waiting = stage.ledger.find(&acme(), &id("bad")).await.unwrap();
     assert!(waiting.is_some(), "what is set aside is still seen");
-    stage.ledger.settle(complete(&running("d")), true);
+    stage.ledger.settle(ended(complete(&running("d"))));
     stage.plan(|p| p.id = None);
     assert_eq!(stage.charged_in_the_end(), (5 * 40, 0, 0));
 }
@@ -318,12 +349,11 @@ async fn a_commit_that_came_through_though_it_was_reported_failed_is_not_written
     stage.plan(|p| p.in_doubt = true);
     assert_eq!(stage.ledger.open(opening("r")).await, Ok(Opened::New));
     stage.plan(|p| p.in_doubt = true);
-    stage.ledger.settle(complete(&running("r")), true);
+    stage.ledger.settle(ended(complete(&running("r"))));
     let found = stage.ledger.find(&acme(), &id("r")).await.unwrap().unwrap();
     assert_eq!(found.record, complete(&running("r")));
     until("the trouble to be over", || {
-        let over = |h: &&Heard| **h == Heard::RecoveredWrites;
-        stage.ears.heard().iter().filter(over).count() == 2
+        stage.ears.failures() == 2 && stage.ledger.is_up()
     })
     .await;
     until("the counts to be right", || {
@@ -338,12 +368,9 @@ async fn a_request_served_while_the_ledger_was_down_is_booked_when_it_is_back() 
     let stage = stage();
     stage.plan(|p| p.all = Some(Kind::ReadOnly));
     assert!(stage.ledger.open(opening("r")).await.is_err());
-    stage.ledger.settle(complete(&running("r")), true);
+    stage.ledger.settle(ended(complete(&running("r"))));
     stage.plan(|p| p.all = None);
-    until("it to be written", || {
-        stage.ears.heard().contains(&Heard::RecoveredWrites)
-    })
-    .await;
+    until("it to be written", || stage.ledger.is_up()).await;
     assert_eq!(stage.charged_in_the_end(), (40, 0, 0));
 }
 
@@ -352,7 +379,11 @@ async fn closing_does_not_wait_for_ever_for_a_ledger_that_is_down() {
     let stage = stage();
     assert_eq!(stage.ledger.open(opening("r")).await, Ok(Opened::New));
     stage.plan(|p| p.all = Some(Kind::Full));
-    stage.ledger.settle(complete(&running("r")), true);
+    stage.ledger.settle(ended(complete(&running("r"))));
+    assert!(
+        !stage.ledger.clone().close(),
+        "it says that not all is written"
+    );
     assert_eq!(
         stage.charged_in_the_end(),
         (0, 0, 1),
@@ -374,12 +405,9 @@ async fn a_long_outage_keeps_settlements_and_no_more() {
         );
         stage.ledger.checkpoint(running("served"));
     }
-    stage.ledger.settle(complete(&running("served")), true);
+    stage.ledger.settle(ended(complete(&running("served"))));
     stage.plan(|p| p.all = None);
-    until("it to be written", || {
-        stage.ears.heard().contains(&Heard::RecoveredWrites)
-    })
-    .await;
+    until("it to be written", || stage.ledger.is_up()).await;
     let written: usize = stage
         .ears
         .heard()

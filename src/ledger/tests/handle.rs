@@ -15,7 +15,7 @@ async fn an_entry_is_opened_settled_and_found() {
         assert_eq!(ledger.open(opening("r")).await, Ok(Opened::New));
         until("the open entry to be told", || ears.state() == Some((1, 0))).await;
         let record = complete(&running("r"));
-        ledger.settle(record.clone(), true);
+        ledger.settle(ended(record.clone()));
         let found = ledger.find(&acme(), &id("r")).await.unwrap().unwrap();
         assert_eq!(
             (found.record, found.shown),
@@ -35,7 +35,7 @@ async fn what_waits_at_the_close_is_written_and_summed_up_at_the_next_start() {
         let config = ground.config();
         let (ledger, _, _) = start(&config);
         for n in 0..300 {
-            ledger.settle(complete(&running(&format!("r{n}"))), true);
+            ledger.settle(ended(complete(&running(&format!("r{n}")))));
         }
         ledger.close();
         let (ledger, recovered, _) = start(&config);
@@ -71,7 +71,7 @@ async fn an_opening_whose_client_left_is_undone() {
             let polled = polled(opening.as_mut());
             drop(opening);
             if polled.is_ready() {
-                ledger.settle(complete(&running(&name)), true); // the answer was there at once
+                ledger.settle(ended(complete(&running(&name)))); // the answer was there at once
             } else if let Some(known) = ledger.find(&acme(), &id(&name)).await.unwrap() {
                 assert_eq!(known.record.ended_by, Some(EndedBy::ClientClosed));
             }
@@ -93,7 +93,7 @@ async fn while_the_ledger_is_locked_openings_fail_in_time_and_settlements_wait()
         let lock = ground.lock();
         let error = ledger.open(opening("s")).await.unwrap_err();
         assert!(error.to_string().contains(ground.place()), "{error}");
-        ledger.settle(complete(&running("r")), true);
+        ledger.settle(ended(complete(&running("r"))));
         until("the trouble to last", || ears.failures() > 4).await;
         let error = ledger.open(opening("t")).await.unwrap_err();
         let text = error.to_string();
@@ -108,10 +108,7 @@ async fn while_the_ledger_is_locked_openings_fail_in_time_and_settlements_wait()
             "a look-up sees what waits to be written"
         );
         drop(lock);
-        until("the ledger to be written again", || {
-            ears.heard().contains(&Heard::RecoveredWrites)
-        })
-        .await;
+        until("the ledger to be written again", || ledger.is_up()).await;
         until("the settlement to be written", || {
             ears.state() == Some((0, 0))
         })
@@ -169,7 +166,7 @@ async fn two_gateways_on_one_ledger_do_not_block_each_other_and_lose_nothing() {
             for n in 0..100 {
                 let name = format!("{who}-{n}");
                 assert_eq!(ledger.open(opening(&name)).await, Ok(Opened::New));
-                ledger.settle(complete(&running(&name)), true);
+                ledger.settle(ended(complete(&running(&name))));
             }
         };
         tokio::join!(work(first.clone(), "first"), work(second.clone(), "second"));
@@ -204,7 +201,7 @@ async fn after_the_close_openings_fail_and_nothing_panics() {
         ledger.close();
         let error = other.open(opening("r")).await.unwrap_err();
         assert!(error.to_string().contains("closed"), "{error}");
-        other.settle(complete(&running("r")), true);
+        other.settle(ended(complete(&running("r"))));
         other.checkpoint(running("r"));
         other.close();
     })
@@ -218,7 +215,7 @@ async fn old_entries_go_while_the_gateway_runs() {
         config.retention = Duration::from_secs(1);
         let (ledger, _, _) = start(&config);
         for n in 0..500 {
-            ledger.settle(complete(&running(&format!("r{n}"))), true);
+            ledger.settle(ended(complete(&running(&format!("r{n}")))));
         }
         let left = || apart(|| ground.number("SELECT count(*) FROM entry"));
         until("the old entries to go", || left() == 0).await;
@@ -232,7 +229,7 @@ async fn a_reloaded_retention_and_policy_count_from_then_on() {
     on_each_awaited(async |ground| {
         let mut config = ground.config();
         let (ledger, _, ears) = start(&config);
-        ledger.settle(complete(&running("old")), true);
+        ledger.settle(ended(complete(&running("old"))));
         config.retention = Duration::from_secs(1);
         config.on_unknown = crate::config::OnUnknown::ChargeReserved;
         ledger.configure(&config);

@@ -5,7 +5,7 @@ use crate::budget::Units;
 use crate::clock::Timestamp;
 use crate::config::{self, Durability, LedgerStore, OnError, OnUnknown};
 use crate::ledger::handle::Observer;
-use crate::ledger::{Fingerprint, Ledger, LedgerError, Opening, Posting, Recovered};
+use crate::ledger::{End, Fingerprint, Ledger, LedgerError, Opening, Posting, Recovered};
 use crate::record::{Admitted, Api, EndedBy, Record, RequestId, State, UpstreamEnd, UsageSource};
 use crate::tenant::TenantName;
 use std::ops::Deref;
@@ -108,6 +108,16 @@ pub fn failed(record: &Record, charged: u64) -> Record {
     }
 }
 
+/// The end of the first life of an id, with output shown.
+pub fn ended(record: Record) -> End {
+    End {
+        charge: record.charged_units,
+        record,
+        fingerprint: print("payload"),
+        shown: true,
+    }
+}
+
 pub fn print(text: &str) -> Fingerprint {
     Fingerprint::of(&acme(), "POST", "/v1/chat/completions", text.as_bytes())
 }
@@ -124,7 +134,6 @@ pub enum Heard {
     Committed(usize),
     State(u64, u64),
     Failed(LedgerError),
-    RecoveredWrites,
     Adjusted(Posting),
 }
 
@@ -140,9 +149,7 @@ impl Ears {
     pub fn adjustments(&self) -> Vec<Posting> {
         let adjusted = |h| match h {
             Heard::Adjusted(posting) => Some(posting),
-            Heard::Committed(_) | Heard::State(..) | Heard::Failed(_) | Heard::RecoveredWrites => {
-                None
-            }
+            Heard::Committed(_) | Heard::State(..) | Heard::Failed(_) => None,
         };
         self.heard().into_iter().filter_map(adjusted).collect()
     }
@@ -158,10 +165,7 @@ impl Ears {
     pub fn state(&self) -> Option<(u64, u64)> {
         let state = |h| match h {
             Heard::State(open, unknown) => Some((open, unknown)),
-            Heard::Committed(_)
-            | Heard::Adjusted(_)
-            | Heard::Failed(_)
-            | Heard::RecoveredWrites => None,
+            Heard::Committed(_) | Heard::Adjusted(_) | Heard::Failed(_) => None,
         };
         self.heard().into_iter().filter_map(state).last()
     }
@@ -182,10 +186,6 @@ impl Observer for Ears {
 
     fn failed(&self, error: &LedgerError) {
         self.note(Heard::Failed(error.clone()));
-    }
-
-    fn recovered_writes(&self) {
-        self.note(Heard::RecoveredWrites);
     }
 
     fn adjusted(&self, change: &Posting) {

@@ -18,9 +18,8 @@ impl Worker {
         self.observer.failed(error);
         let trouble = self.trouble.get_or_insert_with(Trouble::new);
         trouble.again(error);
-        if trouble.is_lasting() {
-            self.down.set(Some(error.clone()));
-        }
+        let lasting = trouble.is_lasting().then(|| error.clone());
+        self.sight.down.fails(lasting);
         self.complain(&format!("{error}; {} writes wait", self.backlog.len()));
     }
 
@@ -42,6 +41,7 @@ impl Worker {
         let Some(trouble) = self.trouble.as_ref().filter(|t| t.is_due()) else {
             return;
         };
+        self.sight.pulse.asks();
         let ready = match trouble.asks_for_reopening() {
             true => self.store.reopen(),
             false => Ok(()),
@@ -69,9 +69,8 @@ impl Worker {
                 "the ledger is written again, after {:.1?}",
                 trouble.lasted()
             );
-            self.observer.recovered_writes();
         }
-        self.down.set(None);
+        self.sight.down.is_over();
         self.is_unsure = true;
         self.tick_at = clock::instant();
     }

@@ -44,6 +44,7 @@ impl Worker {
             return;
         }
         self.tick_at = now + self.clockwork.tick;
+        self.sight.pulse.asks();
         match self.store.follow(clock::now()) {
             Ok(postings) => {
                 postings.iter().for_each(|p| self.observer.adjusted(p));
@@ -70,6 +71,7 @@ impl Worker {
     }
 
     fn forget(&mut self, now: Instant) {
+        self.sight.pulse.asks();
         let retention = i64::try_from(self.clockwork.retention.as_micros()).unwrap_or(i64::MAX);
         let before = clock::Timestamp(clock::now().0.saturating_sub(retention));
         let more = self.store.forget(before).unwrap_or_else(|error| {

@@ -13,6 +13,7 @@ use crate::ledger::owner;
 use crate::ledger::store::Applied;
 use crate::ledger::tests::*;
 use crate::record::Record;
+use std::sync::Arc;
 
 fn config_of(database: &Database) -> config::Ledger {
     config::Ledger {
@@ -50,7 +51,7 @@ fn open(store: &mut PostgresStore, id: &str) {
 }
 
 fn settle(store: &mut PostgresStore, record: Record) -> Result<Applied, LedgerError> {
-    write(store, Write::Settle(Box::new(record), true))
+    write(store, Write::Settle(Arc::new(ended(record))))
 }
 
 /// What a session of the store's own answers.

@@ -22,7 +22,7 @@ async fn what_is_settled_while_the_server_is_away_is_written_when_it_is_back() {
     let database = Database::new();
     let (ledger, ears) = cut_off(&database).await;
     for n in 0..10 {
-        ledger.settle(complete(&running(&format!("r{n}"))), true);
+        ledger.settle(ended(complete(&running(&format!("r{n}")))));
     }
     let error = ledger.open(opening("refused")).await.unwrap_err();
     assert!(error.to_string().contains("postgres://"), "{error}");
@@ -50,7 +50,7 @@ async fn a_connection_that_is_cut_again_and_again_loses_and_doubles_nothing() {
         let name = format!("r{n}");
         // Refused or not, some openings and settlements are under way when the connection goes.
         if ledger.open(opening(&name)).await.is_ok() {
-            ledger.settle(complete(&running(&name)), true);
+            ledger.settle(ended(complete(&running(&name))));
             opened.push(name);
         }
     }

@@ -14,6 +14,7 @@ use bills::Bill;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What a command printed, and its exit code.
@@ -52,7 +53,7 @@ fn write(ground: &Ground, writes: Vec<Write>) -> Held {
 }
 
 fn settle(record: Record) -> Write {
-    Write::Settle(Box::new(record), true)
+    Write::Settle(Arc::new(ended(record)))
 }
 
 /// Two of acme's that ended, one of other's, and one of acme's that a crash left.

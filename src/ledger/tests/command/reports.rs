@@ -1,6 +1,7 @@
 //! `ledger report`: its rows, in each format, are what an export sums up to.
 
 use super::*;
+use crate::ledger::End;
 
 /// What the entries of an export that have ended sum up to, as rows of a report without the counts.
 fn summed(export: &str) -> Vec<Value> {
@@ -69,7 +70,10 @@ fn of_every_kind(ground: &Ground) -> Held {
     let writes = vec![
         settle(cancelled),
         settle(unknown),
-        Write::Settle(Box::new(failed(&running("again"), 11)), false),
+        Write::Settle(Arc::new(End {
+            shown: false,
+            ..ended(failed(&running("again"), 11))
+        })),
         Write::Open(Box::new(again), 2),
         Write::Open(Box::new(runs), 3),
     ];

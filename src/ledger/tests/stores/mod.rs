@@ -8,13 +8,14 @@ use super::*;
 use crate::budget::{Hour, Units};
 use crate::clock::{self, Timestamp};
 use crate::config;
-use crate::ledger::entry::{Known, Opened, Opening};
+use crate::ledger::entry::{End, Known, Opened, Opening};
 use crate::ledger::queue::Abandon;
 use crate::ledger::rules::Abandoned;
 use crate::ledger::store::{Applied, BillLine, Books, Filter, Order, Settlement, Standing, Write};
 use crate::ledger::sums::Amounts;
 use crate::record::{Attempt, EndedBy, Outcome, Record, State, UsageSource};
 use crate::tenant::TenantName;
+use std::sync::Arc;
 use std::time::Duration;
 
 fn write(store: &mut Held, write: Write) -> Applied {
@@ -35,7 +36,11 @@ fn open(store: &mut Held, id: &str) -> Opened {
 }
 
 fn settle(store: &mut Held, record: Record, shown: bool) -> Applied {
-    write(store, Write::Settle(Box::new(record), shown))
+    let end = End {
+        shown,
+        ..ended(record)
+    };
+    write(store, Write::Settle(Arc::new(end)))
 }
 
 fn known(store: &mut Held, name: &str) -> Known {
@@ -141,7 +146,11 @@ fn an_id_that_ended_with_nothing_shown_reopens_and_its_charges_add_up_in_their_o
         let mut second = complete(&again.record);
         second.charged_units = Units(7 + 40);
         second.attempts = vec![attempt(Outcome::Reset), attempt(Outcome::Ok)];
-        settle(&mut store, second, true);
+        let second = End {
+            charge: Units(40),
+            ..ended(second)
+        };
+        write(&mut store, Write::Settle(Arc::new(second)));
         let charged = ground.rows("SELECT hour, charged FROM account ORDER BY hour");
         let hour = Hour::of(ADMITTED).0;
         let row = |hour: i64, charged: i64| [hour.to_string(), charged.to_string()];
@@ -242,7 +251,7 @@ fn a_request_that_was_served_without_an_entry_is_settled_all_the_same() {
             }
         );
         let found = known(&mut store, "r");
-        assert!(found.is_of(&print("anything")), "nobody kept its payload");
+        assert!(found.is_of(&print("payload")) && !found.is_of(&print("another")));
         let mut later = complete(&running("r"));
         later.admitted_at = ADMITTED.plus(Duration::from_secs(60));
         settle(&mut store, later, true);
@@ -252,6 +261,23 @@ fn a_request_that_was_served_without_an_entry_is_settled_all_the_same() {
             "its id was used twice while nobody could look"
         );
         assert_eq!(known(&mut store, "r").record.charged_units, Units(80));
+    });
+}
+
+#[test]
+fn what_an_id_was_charged_before_is_added_by_the_ledger_where_the_gateway_does_not_know() {
+    on_each(|ground| {
+        let mut store = ground.fresh();
+        open(&mut store, "r");
+        settle(&mut store, failed(&running("r"), 7), false);
+        // opened again, but the answer did not come in time: the gateway served it as if it were new
+        let mut again = opening("r");
+        again.record.admitted_at = ADMITTED.plus(Duration::from_secs(60));
+        open_as(&mut store, 2, again.clone());
+        settle(&mut store, complete(&again.record), true);
+        assert_eq!(known(&mut store, "r").record.charged_units, Units(47));
+        assert_eq!(ground.total().charged, 47);
+        assert_eq!(ground.usage().charged_units, 47);
     });
 }
 
@@ -409,7 +435,7 @@ fn forgetting_goes_on_past_a_round_and_past_what_a_wrong_clock_wrote() {
             if n < 300 {
                 record.ended_at = Some(Timestamp(i64::MAX));
             }
-            Write::Settle(Box::new(record), true)
+            Write::Settle(Arc::new(ended(record)))
         };
         let writes: Vec<Write> = (0..800).map(record).collect();
         store.commit(&writes, clock::now()).unwrap();

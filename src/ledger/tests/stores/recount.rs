@@ -74,8 +74,14 @@ impl Play<'_> {
         committed.applied.remove(0)
     }
 
-    fn put(&mut self, who: usize, record: Record, shown: bool) -> Applied {
-        self.write(who, Write::Settle(Box::new(record), shown))
+    /// Settles a life of an id that was charged so much `earlier`.
+    fn put(&mut self, who: usize, earlier: Units, record: Record, shown: bool) -> Applied {
+        let end = End {
+            charge: record.charged_units.minus(earlier),
+            shown,
+            ..ended(record)
+        };
+        self.write(who, Write::Settle(Arc::new(end)))
     }
 
     fn follow(&mut self, who: usize) {
@@ -139,6 +145,7 @@ impl Play<'_> {
         let Some(record) = self.some_running(who) else {
             return;
         };
+        let earlier = record.charged_units;
         let (record, shown) = match self.dice.roll(4) {
             0 => (failed(&record, record.charged_units.0), false),
             1 => (failed(&record, record.charged_units.0 + 11), false),
@@ -151,20 +158,23 @@ impl Play<'_> {
             ),
             _ => (complete(&record), true),
         };
-        assert!(matches!(self.put(who, record, shown), Applied::Done));
+        let applied = self.put(who, earlier, record, shown);
+        assert!(matches!(applied, Applied::Done));
     }
 
     fn settle_twice(&mut self, who: usize) {
         let Some(record) = self.some_running(who) else {
             return;
         };
+        let earlier = record.charged_units;
         let done = complete(&record);
-        self.put(who, done.clone(), true);
+        self.put(who, earlier, done.clone(), true);
         let more = Record {
             charged_units: Units(9999),
             ..done
         };
-        assert!(matches!(self.put(1 - who, more, true), Applied::Broken(_)));
+        let applied = self.put(1 - who, earlier, more, true);
+        assert!(matches!(applied, Applied::Broken(_)));
     }
 
     fn checkpoint(&mut self, who: usize) {
@@ -179,7 +189,7 @@ impl Play<'_> {
     fn serve_without_entry(&mut self, who: usize) {
         let mut record = complete(&running(&self.name()));
         record.admitted_at = Timestamp(self.clock);
-        self.put(who, record, true);
+        self.put(who, Units::ZERO, record, true);
     }
 
     fn bill(&mut self) {
