@@ -28,9 +28,9 @@ const USAGE: &str = "usage: streamgate ledger list      [--tenant NAME] [--state
        streamgate ledger reconcile [--tenant NAME] [--dry-run] FILE
 
 NAME is of a tenant, of the config or of the ledger. STATE is QUEUED, RUNNING, STREAMING, COMPLETED,
-CANCELLED, FAILED, open (not ended; such an entry is shown as the gateway last wrote it, mostly as it
-began) or unknown (awaits its bill). FORMAT is table, csv, json or jsonl; left out, show writes json,
-export jsonl, list and report a table.
+CANCELLED, FAILED, open (not ended; such an entry is shown as the gateway last wrote it) or unknown
+(awaits its bill). FORMAT is table, csv, json or jsonl; left out, show writes json, export jsonl, list
+and report a table.
 
 list shows the newest entries, 50 where --limit names no other number; export all that are kept,
 oldest first. report sums by day of admission (UTC), tenant and model what ended, also what is not
