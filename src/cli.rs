@@ -117,7 +117,7 @@ fn command(name: &str, args: &[String], file: Option<&Path>) -> u8 {
         },
         "ledger" => match ledger::help(args) {
             Some(text) => print(&format!("{text}\n")),
-            None => with_config(file, |config| {
+            None => with_config_of(config::load_beside, file, |config| {
                 ledger::run(args, &config, &mut io::stdout(), &mut io::stderr())
             }),
         },
@@ -178,6 +178,14 @@ fn signal(config: &Config, word: &str) -> u8 {
 
 /// Loads the config named, or the first default that is there, and goes on with it; else prints its findings.
 fn with_config(file: Option<&Path>, then: impl FnOnce(Config) -> u8) -> u8 {
+    with_config_of(config::load, file, then)
+}
+
+fn with_config_of(
+    load: fn(&Path) -> Result<Config, Findings>,
+    file: Option<&Path>,
+    then: impl FnOnce(Config) -> u8,
+) -> u8 {
     let found = match file {
         Some(file) => Some(file.to_owned()),
         None => DEFAULT_FILES.iter().map(PathBuf::from).find(|f| f.exists()),
@@ -188,7 +196,7 @@ fn with_config(file: Option<&Path>, then: impl FnOnce(Config) -> u8) -> u8 {
             DEFAULT_FILES.join(" or ")
         ));
     };
-    match config::load(&found) {
+    match load(&found) {
         Ok(config) => then(config),
         Err(findings) => refuse(&findings),
     }

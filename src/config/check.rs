@@ -13,13 +13,30 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// Everything that is wrong with it, also where it cannot be read.
 pub fn load(file: &Path) -> Result<Config, Findings> {
+    load_in(file, &secrets::environment)
+}
+
+/// Reads and checks a file for a command beside the gateway: tenants' keys and other secrets of the gateway's
+/// environment need not be in the command's own. One that the command itself needs is of no use where it is not.
+///
+/// # Errors
+/// As `load`.
+pub fn load_beside(file: &Path) -> Result<Config, Findings> {
+    let env = |name: &str| {
+        let unset = || format!("the variable {name} is not set");
+        Some(secrets::environment(name).unwrap_or_else(unset))
+    };
+    load_in(file, &env).or_else(|_| load(file))
+}
+
+fn load_in(file: &Path, env: Env) -> Result<Config, Findings> {
     let unreadable = |message| {
         let finding = Lines::new(file, "").finding(0, message);
         Findings::new(vec![finding])
     };
     let bytes = fs::read(file).map_err(|e| unreadable(format!("cannot be read: {e}")))?;
     match String::from_utf8(bytes) {
-        Ok(text) => parse(&text, file),
+        Ok(text) => parse_in(&text, file, env),
         Err(error) => Err(not_utf8(file, error.as_bytes())),
     }
 }
@@ -29,7 +46,11 @@ pub fn load(file: &Path) -> Result<Config, Findings> {
 /// # Errors
 /// Everything that is wrong with it.
 pub fn parse(text: &str, file: &Path) -> Result<Config, Findings> {
-    let (config, outcome) = check(text, file, &secrets::environment);
+    parse_in(text, file, &secrets::environment)
+}
+
+fn parse_in(text: &str, file: &Path, env: Env) -> Result<Config, Findings> {
+    let (config, outcome) = check(text, file, env);
     let findings = Findings::new(outcome.findings);
     if findings.is_empty() {
         Ok(config)

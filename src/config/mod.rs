@@ -31,7 +31,7 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-pub use check::{load, parse};
+pub use check::{load, load_beside, parse};
 pub use findings::{Finding, Findings};
 pub use rules::*;
 pub use show::show;

@@ -5,6 +5,7 @@ mod drain;
 mod error_log;
 mod listening;
 mod log_file;
+mod pid_file;
 mod process;
 mod signals;
 mod sockets;
@@ -14,8 +15,7 @@ pub use drain::{Drain, InFlight};
 pub use error_log::install as install_error_log;
 pub use listening::Listening;
 pub use log_file::LogFile;
-pub use process::{
-    LoopLag, max_fds, open_fds, raise_fd_limit, running, signal_running, start_through_signals,
-};
+pub use pid_file::{PidFile, signal_running};
+pub use process::{LoopLag, max_fds, open_fds, raise_fd_limit, start_through_signals};
 pub use signals::{HangUp, Ready, Reloading, Signals};
 pub use sockets::Socket;

@@ -3,7 +3,6 @@
 use crate::clock;
 use crate::metrics::Metrics;
 use std::collections::VecDeque;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -103,44 +102,6 @@ impl LoopLag {
     }
 }
 
-/// The process that a pid file names, where it is another one and runs.
-pub fn running(pid_file: &Path) -> Option<i32> {
-    let pid = named(pid_file).ok()?;
-    let other = u32::try_from(pid).is_ok_and(|pid| pid != std::process::id());
-    // another user's may not be signalled, and runs
-    let runs = || {
-        send(pid, 0).map_or_else(
-            |e| e.kind() == std::io::ErrorKind::PermissionDenied,
-            |()| true,
-        )
-    };
-    (other && runs()).then_some(pid)
-}
-
-/// Sends a signal to the process that a pid file names.
-pub fn signal_running(pid_file: &Path, number: i32) -> Result<(), String> {
-    let pid = named(pid_file)?;
-    send(pid, number).map_err(|e| {
-        format!("process {pid} cannot be signalled: {e}; signal it as its own user, or as root")
-    })
-}
-
-fn named(pid_file: &Path) -> Result<i32, String> {
-    let text = std::fs::read_to_string(pid_file).map_err(|e| {
-        format!(
-            "{} cannot be read: {e}; is the gateway running?",
-            pid_file.display()
-        )
-    })?;
-    let pid = text.trim().parse().ok().filter(|pid| *pid > 1);
-    pid.ok_or_else(|| {
-        format!(
-            "{} holds no process id; remove it, and start the gateway again",
-            pid_file.display()
-        )
-    })
-}
-
 /// Has what only concerns a gateway that serves, a reload and the reopening of logs, pass over one that starts: untaken,
 /// such a signal ends a process. `Signals` takes them once it serves.
 #[allow(
@@ -154,14 +115,5 @@ pub fn start_through_signals() {
             let e = std::io::Error::last_os_error();
             log::warn!("signal {number} ends the process until it serves: {e}");
         }
-    }
-}
-
-#[allow(unsafe_code, reason = "signals are only sent by a system call")]
-fn send(pid: i32, number: i32) -> std::io::Result<()> {
-    // SAFETY: kill takes two numbers and touches no memory of ours.
-    match unsafe { libc::kill(pid, number) } {
-        0 => Ok(()),
-        _ => Err(std::io::Error::last_os_error()),
     }
 }

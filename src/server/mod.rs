@@ -14,8 +14,8 @@ use crate::exchange::Services;
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
 use crate::ops::{
-    DataDir, HangUp, Listening, LogFile, LoopLag, Ready, Reloading, Signals, Socket,
-    install_error_log, raise_fd_limit, running, start_through_signals,
+    DataDir, HangUp, Listening, LogFile, LoopLag, PidFile, Ready, Reloading, Signals, Socket,
+    install_error_log, raise_fd_limit, start_through_signals,
 };
 use crate::proxy::{Entry, Gateway, Hub, Rules};
 use crate::tenant::{Directory, Holdings};
@@ -26,7 +26,6 @@ use pingora_core::apps::{HttpServerOptions, http_app::HttpServer};
 use pingora_core::server::configuration::ServerConf;
 use pingora_core::server::{RunArgs, Server};
 use pingora_core::services::background::background_service;
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -52,12 +51,12 @@ pub fn run(config: Config, hang_up: HangUp, ready: Ready) -> Result<(), String> 
     }
     raise_fd_limit();
     let _data_dir = DataDir::lock(&config.server.data_dir)?;
+    let pid_file = PidFile::write(&config.server.pid_file)?;
     let sockets = Sockets::bind(&config)?;
     let hub = build_hub(
         &config,
         AccessLog::new(access_file.clone(), config.log.format),
     )?;
-    let pid_file = PidFile::write(&config.server.pid_file)?;
     let closed = watch::Sender::new(false);
     let serving = format!(
         "streamgate {} serves on {}",
@@ -263,39 +262,5 @@ fn finish(hub: &Hub) -> Result<(), String> {
              start finds them as crashed: settle them with `streamgate ledger reconcile`"
                 .to_owned(),
         ),
-    }
-}
-
-/// The file that names the running process, removed when it ends.
-struct PidFile<'a> {
-    path: &'a Path,
-}
-
-impl PidFile<'_> {
-    fn write(path: &Path) -> Result<PidFile<'_>, String> {
-        if let Some(pid) = running(path) {
-            return Err(format!(
-                "server.pid_file {} belongs to the running process {pid}; give this one a pid_file of its own, or remove the file where that process is no gateway",
-                path.display()
-            ));
-        }
-        let folder = path.parent().unwrap_or(Path::new("."));
-        std::fs::create_dir_all(folder)
-            .and_then(|()| std::fs::write(path, format!("{}\n", std::process::id())))
-            .map_err(|e| {
-                format!(
-                    "server.pid_file {} cannot be written: {e}; give it a path this user may write to",
-                    path.display()
-                )
-            })?;
-        Ok(PidFile { path })
-    }
-}
-
-impl Drop for PidFile<'_> {
-    fn drop(&mut self) {
-        if let Err(e) = std::fs::remove_file(self.path) {
-            log::warn!("pid file {} cannot be removed: {e}", self.path.display());
-        }
     }
 }

@@ -185,3 +185,18 @@ fn a_bill_that_contradicts_itself_settles_the_rest_beside_a_running_gateway() {
             .ok_or_else(|| format!("{now} remain"))
     });
 }
+
+#[test]
+fn secrets_of_the_gateways_environment_are_asked_for_only_where_the_ledger_is_behind_one() {
+    let engine = Engine::scripted(tokens(2, ms(0)));
+    let gateway = gateway(&engine);
+    let unset = "[[tenant]]\nname = \"third\"\nkeys = [{ env = \"SG_TEST_UNSET_A\" }, { env = \"SG_TEST_UNSET_B\" }]\n\n[[pool]]";
+    gateway.written.replace("[[pool]]", unset);
+    assert_eq!(gateway.command(&["-t"]).code, 64);
+    prints(&gateway, &["ledger", "list"], |out| out.contains("book-1"));
+    let url = "[ledger]\nurl = { env = \"SG_TEST_UNSET_URL\" }\n\n[[tenant]]\nname = \"third\"";
+    gateway.written.replace("[[tenant]]\nname = \"third\"", url);
+    let ran = gateway.command(&["ledger", "list"]);
+    assert_eq!(ran.code, 64, "{}", ran.all());
+    assert!(ran.all().contains("no such variable"), "{}", ran.all());
+}

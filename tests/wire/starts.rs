@@ -69,6 +69,46 @@ fn a_ledger_that_is_no_database_is_named() {
 }
 
 #[test]
+fn a_pid_file_of_a_running_gateway_is_named() {
+    let engine = crate::support::engine::Engine::scripted(crate::support::script::silent);
+    let gateway = Gateway::before(&engine);
+    let theirs = gateway.written.scratch.join("streamgate.pid");
+    stops(|written| {
+        let own = written.scratch.join("streamgate.pid").display().to_string();
+        written.replace(&own, &theirs.display().to_string());
+        theirs.display().to_string()
+    });
+    let pid = std::fs::read_to_string(&theirs).unwrap();
+    assert_eq!(pid.trim(), gateway.process.pid().to_string());
+}
+
+#[test]
+fn a_pid_that_a_dead_gateway_left_and_another_process_has_now_is_in_nobodys_way() {
+    let engine = crate::support::engine::Engine::scripted(crate::support::script::silent);
+    let mut gateway = Gateway::before(&engine);
+    gateway.process.kill();
+    let mut other = std::process::Command::new("sleep")
+        .arg("60")
+        .spawn()
+        .unwrap();
+    gateway
+        .written
+        .scratch
+        .write("streamgate.pid", format!("{}\n", other.id()));
+    let ran = gateway.command(&["-s", "stop"]);
+    assert_eq!(ran.code, 1, "{}", ran.all());
+    assert!(
+        ran.all().contains("is no gateway any more"),
+        "{}",
+        ran.all()
+    );
+    assert!(other.try_wait().unwrap().is_none(), "it was signalled");
+    gateway.restart();
+    other.kill().unwrap();
+    other.wait().unwrap();
+}
+
+#[test]
 fn a_second_process_on_one_data_dir_is_refused() {
     let engine = crate::support::engine::Engine::scripted(crate::support::script::silent);
     let gateway = Gateway::before(&engine);
