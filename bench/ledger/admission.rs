@@ -125,7 +125,7 @@ fn rate(runtime: &Runtime, ledger: Option<Ledger>) -> (Vec<Duration>, f64) {
     let from = Instant::now();
     let crowd = runtime.block_on(crowd(ledger.clone()));
     if let Some(ledger) = ledger {
-        apart(|| ledger.close());
+        apart(|| ledger.close()).unwrap();
     }
     let rate = crowd.len() as f64 / from.elapsed().as_secs_f64();
     (crowd, rate)

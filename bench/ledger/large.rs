@@ -109,7 +109,7 @@ fn start(config: &config::Ledger) -> Duration {
     let from = Instant::now();
     let (ledger, _) = Ledger::start(config, Box::new(Nobody)).unwrap();
     let took = from.elapsed();
-    apart(|| ledger.close());
+    apart(|| ledger.close()).unwrap();
     took
 }
 

@@ -29,6 +29,7 @@ fn ledger(store: LedgerStore, durability: Durability) -> config::Ledger {
         durability,
         on_error: OnError::Refuse,
         on_unknown: OnUnknown::Hold,
+        leftovers: std::env::temp_dir().join("streamgate-bench-unsettled"),
         retention: Duration::from_secs(100 * 365 * 86400),
     }
 }

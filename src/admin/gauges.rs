@@ -52,11 +52,12 @@ fn tenants(table: &Table, rules: &Rules) {
     for tenant in rules.tenants.all() {
         let labels = &[tenant.name().as_str()];
         let mut account = tenant.account();
-        let sums = account.sums(now);
-        let reserved = table.units_reserved.with_label_values(labels);
-        reserved.set(whole(account.reserved()));
-        let held = table.units_held.with_label_values(labels);
-        held.set(whole(sums.held));
+        let (reserved, held) = account.taken();
+        table
+            .units_reserved
+            .with_label_values(labels)
+            .set(whole(reserved));
+        table.units_held.with_label_values(labels).set(whole(held));
         if let Some(left) = account.remaining(now) {
             let remaining = table.budget_remaining.with_label_values(labels);
             remaining.set(whole(left));

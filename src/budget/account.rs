@@ -8,7 +8,9 @@ use super::{Hour, Units};
 use crate::clock::Timestamp;
 use crate::config::{Budget, Period};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+const HOUR: Duration = Duration::from_secs(3600);
 /// Over two months of hours; what is older only counts for a total.
 const HOURS_KEPT: usize = 1500;
 
@@ -44,9 +46,10 @@ impl Reservation {
         self.units
     }
 
-    /// The moment, or the first one of the hour that it is booked in where the clock was set back behind that.
+    /// The moment; where the clock was set back, one of the hour that it is booked in, another one for each.
     pub fn booked_at(&self, now: Timestamp) -> Timestamp {
-        now.max(self.hour.begins())
+        let set_back_by = self.hour.0.saturating_sub(Hour::of(now).0);
+        now.plus(HOUR * u32::try_from(set_back_by).unwrap_or(0))
     }
 }
 
@@ -155,10 +158,14 @@ impl Account {
         self.current
     }
 
-    /// What requests that run have reserved, in whatever period they were admitted.
-    pub fn reserved(&self) -> Units {
-        let hours = self.hours.values().map(|s| s.reserved);
-        hours.fold(self.older.reserved, Units::plus)
+    /// What requests that run have reserved, and what is held for those whose cost nobody knows, in whatever period they
+    /// were admitted.
+    pub fn taken(&self) -> (Units, Units) {
+        let hours = self.hours.values().map(|s| (s.reserved, s.held));
+        let older = (self.older.reserved, self.older.held);
+        hours.fold(older, |(reserved, held), hour| {
+            (reserved.plus(hour.0), held.plus(hour.1))
+        })
     }
 
     pub fn limit(&self) -> Option<Budget> {
@@ -233,9 +240,6 @@ fn moved(units: Units, by: i64) -> Units {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
-
-    const HOUR: Duration = Duration::from_secs(3600);
 
     fn start() -> Timestamp {
         "2024-05-05T10:30:00Z".parse().unwrap()
@@ -281,12 +285,9 @@ mod tests {
         let r = a.reserve(Units(80), start()).unwrap();
         let later = start().plus(HOUR);
         assert_eq!(a.remaining(later), Some(Units(100)));
-        assert_eq!(
-            (a.sums(later).reserved, a.reserved()),
-            (Units(0), Units(80))
-        );
+        assert_eq!((a.sums(later).reserved, a.taken().0), (Units(0), Units(80)));
         a.settle(r, Units(70));
-        assert_eq!(a.reserved(), Units(0));
+        assert_eq!(a.taken().0, Units(0));
         assert_eq!(a.remaining(later), Some(Units(100)));
         a.set_limit(budget(100, Period::Day), later);
         assert_eq!(a.remaining(later), Some(Units(30)));
@@ -334,7 +335,9 @@ mod tests {
         let mut a = Account::new(budget(100, Period::Hour), start());
         let back = Timestamp(start().0 - 3_600_000_000);
         let first = a.reserve(Units(60), back).unwrap();
-        assert_eq!(first.booked_at(back), Hour::of(start()).begins());
+        let booked = first.booked_at(back);
+        assert_eq!(Hour::of(booked), Hour::of(start()));
+        assert_ne!(first.booked_at(Timestamp(back.0 + 1)), booked);
         assert!(a.reserve(Units(60), back).is_err());
         a.settle(first, Units(60));
         assert_eq!(a.remaining(start()), Some(Units(40)));

@@ -125,7 +125,7 @@ impl Ground {
 
 impl Drop for Ground {
     fn drop(&mut self) {
-        self.services.ledger.clone().close();
+        self.services.ledger.clone().close().unwrap();
         std::fs::remove_dir_all(&self.folder).unwrap();
     }
 }

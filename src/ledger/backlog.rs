@@ -107,6 +107,11 @@ impl Backlog {
         self.aside.extend(group);
     }
 
+    /// How many were.
+    pub fn aside(&self) -> usize {
+        self.aside.len()
+    }
+
     pub fn take_aside(&mut self) -> Vec<Job> {
         std::mem::take(&mut self.aside)
     }

@@ -3,11 +3,12 @@
 use crate::budget::Units;
 use crate::record::{Record, RequestId, State, UsageSource};
 use crate::tenant::TenantName;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
 /// What makes two requests of one id the same request: the SHA-256 of tenant, method, path and body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Fingerprint(pub [u8; 32]);
 
 impl Fingerprint {
@@ -39,7 +40,7 @@ pub struct Opening {
 }
 
 /// How a life of an id ended: what settles its entry.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct End {
     /// The record at its end, with the `admitted_at` of its opening.
     pub record: Record,

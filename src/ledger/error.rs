@@ -18,6 +18,8 @@ pub(super) enum Kind {
     Unopenable,
     /// A file that was there at the start, and is no more.
     Lost,
+    /// What stood beside it was there, and is no more.
+    LogLost,
     /// A server that does not answer, or a connection that was lost.
     Unreachable,
     Denied,
@@ -92,6 +94,7 @@ impl LedgerError {
                 | Kind::ReadOnly
                 | Kind::Unopenable
                 | Kind::Lost
+                | Kind::LogLost
                 | Kind::Unreachable
                 | Kind::Denied
                 | Kind::Standby
@@ -106,6 +109,9 @@ impl Kind {
             Kind::Missing => "start the gateway once to make it, or correct `ledger.url`",
             Kind::Unopenable => "check the folder, its owner and `ledger.url`",
             Kind::Lost => "put it back, or restart to begin a new ledger without its charges",
+            Kind::LogLost => {
+                "leave the files beside a database in use alone; nothing is lost while this process runs"
+            }
             Kind::Unreachable => "check that its server runs and that `ledger.url` names it",
             Kind::Denied => "check the user, its password and its rights, and `ledger.url`",
             Kind::Standby => "name the server that takes writes in `ledger.url`",

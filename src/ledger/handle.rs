@@ -1,7 +1,8 @@
 //! What the gateway holds of the ledger: a handle to the thread that writes it.
 
-use super::entry::{End, Known, Opened, Opening};
+use super::entry::{End, Known, Opened, Opening, RunId};
 use super::error::{Kind, LedgerError};
+use super::leftovers::{self, Leftovers};
 use super::owner;
 use super::postgres::PostgresStore;
 use super::queue::{Command, Find};
@@ -67,6 +68,7 @@ struct Shared {
     openings: AtomicI64,
     sight: Sight,
     thread: Mutex<Option<Running>>,
+    leftovers: Leftovers,
     said_late: Mutex<Option<Instant>>,
 }
 
@@ -77,8 +79,15 @@ impl Ledger {
         config: &config::Ledger,
         observer: Box<dyn Observer + Send>,
     ) -> Result<(Ledger, Recovered), LedgerError> {
+        let run = owner::fresh_run();
+        let mut store = open(config, run.clone())?;
+        leftovers::bring_in(&mut *store, &config.leftovers)?;
+        let leftovers = Leftovers {
+            folder: config.leftovers.clone(),
+            run,
+        };
         let clockwork = Clockwork::of(config.retention);
-        Ledger::on(open(config)?, observer, clockwork)
+        Ledger::on(store, observer, clockwork, leftovers)
     }
 
     /// Recovers a store and starts the thread on it.
@@ -86,6 +95,7 @@ impl Ledger {
         mut store: Box<dyn Store>,
         observer: Box<dyn Observer + Send>,
         clockwork: Clockwork,
+        leftovers: Leftovers,
     ) -> Result<(Ledger, Recovered), LedgerError> {
         let place = store.place().to_owned();
         let standing = store.recover(clock::now())?;
@@ -101,6 +111,7 @@ impl Ledger {
             openings: AtomicI64::new(1),
             sight,
             thread: Mutex::new(Some(thread)),
+            leftovers,
             said_late: Mutex::new(None),
         });
         Ok((Ledger { shared }, recovered))
@@ -157,7 +168,9 @@ impl Ledger {
     /// ledger cannot be written.
     pub fn checkpoint(&self, record: Record) {
         let checkpoint = Command::Checkpoint(Box::new(record));
-        if self.is_up() && self.shared.queue.send(checkpoint).is_err() {
+        let sight = &self.shared.sight;
+        let can_wait = sight.down.why().is_some() || sight.hangs(&self.shared.place).is_some();
+        if !can_wait && self.shared.queue.send(checkpoint).is_err() {
             log::debug!(
                 "ledger {}: a checkpoint came after its close",
                 self.shared.place
@@ -192,10 +205,9 @@ impl Ledger {
         }
     }
 
-    /// Writes what waits, ends the thread and waits for its end, but not for ever. Whether all could be written: what
-    /// could not stands in the log, so that an operator can still book it, and its entries are found crashed. Blocks: for
-    /// `main`, after the server returned.
-    pub fn close(self) -> bool {
+    /// Writes what waits, ends the thread and waits for its end, but not for ever. What could not be written is kept for the
+    /// next start; the error says where. Blocks: for `main`, after the server returned.
+    pub fn close(self) -> Result<(), String> {
         if self.send(Command::Close).is_err() {
             log::debug!("ledger {}: closed twice", self.shared.place);
         }
@@ -208,15 +220,33 @@ impl Ledger {
         if let Some(running) = thread {
             running.wait(&self.shared.place);
         }
-        let unsettled = self.shared.sight.unwritten.all();
-        unsettled.iter().for_each(|end| self.log_unsettled(end));
-        unsettled.is_empty()
+        self.keep(&self.shared.sight.unwritten.all())
+    }
+
+    fn keep(&self, unsettled: &[Arc<End>]) -> Result<(), String> {
+        if unsettled.is_empty() {
+            return Ok(());
+        }
+        let (place, count) = (&self.shared.place, unsettled.len());
+        match self.shared.leftovers.keep(unsettled) {
+            Ok(file) => Err(format!(
+                "ledger {place}: {count} ends of requests could not be written; they are in {}, and the next start brings \
+                 them in",
+                file.display()
+            )),
+            Err(e) => {
+                unsettled.iter().for_each(|end| self.log_unsettled(end));
+                Err(format!(
+                    "ledger {place}: {count} ends of requests could not be written, nor kept in {}: {e}; the log has their \
+                     records: book those by hand",
+                    self.shared.leftovers.folder.display()
+                ))
+            }
+        }
     }
 
     fn log_unsettled(&self, end: &End) {
-        let record = &end.record;
-        let text = serde_json::to_string(record).unwrap_or_else(|e| format!("{record:?} ({e})"));
-        let place = &self.shared.place;
+        let (place, text) = (&self.shared.place, end.record.to_json());
         log::error!("ledger {place}: not settled before the end: {text}");
     }
 
@@ -271,8 +301,7 @@ impl Ledger {
 }
 
 /// Opens the ledger that the configuration names.
-fn open(config: &config::Ledger) -> Result<Box<dyn Store>, LedgerError> {
-    let run = owner::fresh_run();
+fn open(config: &config::Ledger, run: RunId) -> Result<Box<dyn Store>, LedgerError> {
     Ok(match &config.store {
         LedgerStore::Sqlite(file) => Box::new(SqliteStore::start(file, config, run)?),
         LedgerStore::Postgres(url) => Box::new(PostgresStore::start(url, config, run)?),

@@ -115,11 +115,14 @@ pub(super) fn settle(old: Option<&Entry>, end: &End, run: &str, policy: OnUnknow
         let entry = settled(old, end, policy);
         return Verdict::Put(Box::new(entry), Life::Same);
     }
+    if old.is_unknown() && !same_life && old.record.ended_at == record.ended_at {
+        return Verdict::Keep;
+    }
     if old.is_open() {
         return Verdict::Broken("another run of the gateway owns it".into());
     }
     match same_life {
-        true if old.record == charged(end, old.earlier) => Verdict::Keep,
+        true if is_written(old, end) => Verdict::Keep,
         true => Verdict::Broken("it is settled".into()),
         false => appended(old, end, policy),
     }
@@ -131,6 +134,12 @@ fn charged(end: &End, earlier: Units) -> Record {
         charged_units: earlier.plus(end.charge),
         ..end.record.clone()
     }
+}
+
+/// Whether an entry says how this life ended: it is written again where nobody knows whether a commit came through.
+fn is_written(old: &Entry, end: &End) -> bool {
+    let (old, end, charged) = (&old.record, &end.record, old.earlier.plus(end.charge));
+    old.ended_at == end.ended_at && old.state == end.state && old.charged_units == charged
 }
 
 fn settled(old: &Entry, end: &End, policy: OnUnknown) -> Entry {
@@ -165,6 +174,8 @@ fn appended(old: &Entry, end: &End, policy: OnUnknown) -> Verdict {
         let record = Record {
             attempts: record.attempts,
             charged_units: record.charged_units,
+            // the later life's: by it a second try of the same is known
+            ended_at: record.ended_at,
             ..old.record.clone()
         };
         return Verdict::Put(

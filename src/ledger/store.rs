@@ -1,6 +1,6 @@
 //! The seam to a database: what the gateway's thread and the ledger command ask of one.
 
-use super::entry::{End, Known, Opened, Opening};
+use super::entry::{End, Known, Opened, Opening, RunId};
 use super::error::LedgerError;
 use super::queue::Abandon;
 use super::sums::{Amounts, Posting, Usage, UsageKey};
@@ -31,6 +31,19 @@ impl Write {
             Write::Abandon(abandon) => return (&abandon.tenant, &abandon.id),
         };
         (&record.tenant, &record.request_id)
+    }
+}
+
+impl Write {
+    /// For the log, so that an operator can still book it.
+    pub fn text(&self) -> String {
+        let record = match self {
+            Write::Open(opening, _) => &opening.record,
+            Write::Checkpoint(record) => record,
+            Write::Settle(end) => &end.record,
+            Write::Abandon(abandon) => return format!("{abandon:?}"),
+        };
+        record.to_json()
     }
 }
 
@@ -91,6 +104,9 @@ pub(super) trait Store: Send {
 
     /// Takes over what may change while it runs.
     fn configure(&mut self, config: &config::Ledger);
+
+    /// From now on writes are those of another run, which is dead. The one whose they were.
+    fn act_as(&mut self, run: RunId) -> RunId;
 
     /// Drops the connection and makes a new one.
     fn reopen(&mut self) -> Result<(), LedgerError>;

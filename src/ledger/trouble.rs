@@ -2,7 +2,7 @@
 
 use super::error::LedgerError;
 use crate::clock;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -65,6 +65,8 @@ pub(super) struct Down(Arc<RwLock<Seen>>);
 struct Seen {
     is_failing: bool,
     lasting: Option<LedgerError>,
+    /// The last look-up failed.
+    is_unreadable: bool,
 }
 
 impl Down {
@@ -74,25 +76,32 @@ impl Down {
         seen.lasting.clone()
     }
 
-    /// Whether the last write failed.
+    /// Whether the last write, or the last look-up, failed.
     pub fn is_failing(&self) -> bool {
         let seen = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        seen.is_failing
+        seen.is_failing || seen.is_unreadable
     }
 
     /// A write failed; `lasting` says why where that has gone on for a while.
     pub fn fails(&self, lasting: Option<LedgerError>) {
-        self.set(Seen {
-            is_failing: true,
-            lasting,
-        });
+        let mut seen = self.seen();
+        seen.is_failing = true;
+        seen.lasting = lasting;
     }
 
+    /// Writes succeed again.
     pub fn is_over(&self) {
-        self.set(Seen::default());
+        let mut seen = self.seen();
+        seen.is_failing = false;
+        seen.lasting = None;
     }
 
-    fn set(&self, seen: Seen) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = seen;
+    /// A look-up succeeded, or failed.
+    pub fn reads(&self, succeeded: bool) {
+        self.seen().is_unreadable = !succeeded;
+    }
+
+    fn seen(&self) -> RwLockWriteGuard<'_, Seen> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -29,6 +29,10 @@ pub(super) struct Worker {
     trouble: Option<Trouble>,
     sight: Sight,
     total: Amounts,
+    /// Why the writes that were set aside failed.
+    aside_error: Option<LedgerError>,
+    /// Whether the log says of a trouble, and not yet that it is over.
+    is_told: bool,
     /// Whether a trouble may have left the total wrong.
     is_unsure: bool,
     told: Option<(u64, u64)>,
@@ -56,6 +60,8 @@ impl Worker {
             trouble: None,
             sight,
             total,
+            aside_error: None,
+            is_told: false,
             is_unsure: false,
             told: None,
             logged_at: None,
@@ -192,10 +198,14 @@ impl Worker {
     fn answer_finds(&mut self) {
         for find in std::mem::take(&mut self.finds) {
             self.sight.pulse.asks();
-            let found = match self.sight.unwritten.find(&find.tenant, &find.id) {
-                Some(known) => Ok(Some(known)),
-                None => self.store.find(&find.tenant, &find.id),
-            };
+            let found = self.store.find(&find.tenant, &find.id);
+            if self.trouble.is_none() {
+                self.sight.down.reads(found.is_ok());
+            }
+            if let Err(error) = &found {
+                self.observer.failed(error);
+                self.complain(&format!("{error}; an id cannot be looked up"));
+            }
             drop(find.reply.send(found));
         }
     }
@@ -233,10 +243,10 @@ fn answer(applied: Applied, write: &Write, reply: Option<Reply<Opened>>) {
         Applied::Done => return,
         Applied::Opened(opened) => Ok(opened),
         Applied::Broken(why) => {
-            return log::error!("ledger: not written, since {why}: {write:?}");
+            return log::error!("ledger: not written, since {why}: {}", write.text());
         }
         Applied::Failed(error) => {
-            log::error!("{error}; not written: {write:?}");
+            log::error!("{error}; not written: {}", write.text());
             Err(error)
         }
     };

@@ -72,6 +72,11 @@ pub struct Admitted {
 }
 
 impl Record {
+    /// As clients and operators read it.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_else(|e| format!("{self:?} ({e})"))
+    }
+
     /// The record of a request that was just admitted: queued, and nothing has happened yet.
     pub fn new(admitted: Admitted) -> Record {
         Record {

@@ -11,6 +11,8 @@ pub struct Ledger {
     pub on_error: OnError,
     pub on_unknown: OnUnknown,
     pub retention: Duration,
+    /// A folder for what could not be written before the process ended.
+    pub leftovers: PathBuf,
 }
 
 #[derive(Clone, Debug)]

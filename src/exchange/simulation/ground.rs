@@ -79,7 +79,7 @@ pub fn closed_ledger(seed: u64, config: &mut Config) -> Ledger {
     std::fs::create_dir_all(&folder).unwrap();
     config.ledger.store = config::LedgerStore::Sqlite(folder.join("ledger.db"));
     let (ledger, _) = Ledger::start(&config.ledger, Box::new(Deaf)).unwrap();
-    ledger.clone().close();
+    ledger.clone().close().unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
     ledger
 }

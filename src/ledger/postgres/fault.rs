@@ -115,6 +115,7 @@ fn what_happened(kind: Kind) -> &'static str {
         | Kind::Unopenable
         | Kind::NotADatabase
         | Kind::Lost
+        | Kind::LogLost
         | Kind::OtherProgram
         | Kind::NewerSchema
         | Kind::OlderSchema

@@ -231,6 +231,10 @@ impl Store for PostgresStore {
         }
     }
 
+    fn act_as(&mut self, run: RunId) -> RunId {
+        std::mem::replace(&mut self.judge.run, run)
+    }
+
     fn reopen(&mut self) -> Result<(), LedgerError> {
         self.is_away = true;
         self.link.connect()?;

@@ -41,6 +41,7 @@ fn words(error: &Error) -> String {
         Kind::BadEntry => format!("an entry cannot be read or stored: {error}"),
         Kind::Missing
         | Kind::Lost
+        | Kind::LogLost
         | Kind::OtherProgram
         | Kind::NewerSchema
         | Kind::OlderSchema

@@ -3,6 +3,7 @@
 mod books;
 mod connect;
 mod fault;
+mod place;
 mod recover;
 mod row;
 mod schema;
@@ -26,20 +27,18 @@ use crate::config::{self, Durability};
 use crate::record::RequestId;
 use crate::tenant::TenantName;
 use fault::fault;
+use place::Place;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A gateway's hold of a ledger file.
 pub(super) struct SqliteStore {
-    file: PathBuf,
+    at: Place,
     place: String,
     durability: Durability,
     judge: Judge,
     /// To an empty database in memory where the file was let go and none has taken its place yet.
     db: Connection,
-    /// Device and inode of the file as it was opened.
-    inode: Option<(u64, u64)>,
     lock: Option<OwnerLock>,
     /// The newest posting read.
     followed: i64,
@@ -53,7 +52,8 @@ impl SqliteStore {
     ) -> Result<SqliteStore, LedgerError> {
         let db = patiently(|| connect::writer(file, config.durability))?;
         let mut store = SqliteStore {
-            file: file.to_owned(),
+            // whatever name it is reached by, the locks of its owners are beside it
+            at: Place::of(file.canonicalize().unwrap_or_else(|_| file.to_owned())),
             place: file.display().to_string(),
             durability: config.durability,
             judge: Judge {
@@ -61,7 +61,6 @@ impl SqliteStore {
                 policy: config.on_unknown,
             },
             db,
-            inode: inode(file),
             lock: None,
             followed: 0,
         };
@@ -70,7 +69,7 @@ impl SqliteStore {
     }
 
     fn take_lock(&mut self) -> Result<(), LedgerError> {
-        let folder = owner::folder(&self.file);
+        let folder = owner::folder(&self.at.file);
         let lock = OwnerLock::take(&folder, &self.judge.run).map_err(|e| {
             let cause = format!("no lock can be taken in {}: {e}", folder.display());
             LedgerError::new(self.place.as_str(), Kind::Unopenable, cause)
@@ -80,7 +79,7 @@ impl SqliteStore {
     }
 
     fn fault(&self, error: &rusqlite::Error) -> LedgerError {
-        fault(&self.file, error)
+        fault(&self.at.file, error)
     }
 
     /// Applies one write inside a transaction, and notes what it changes in the sums.
@@ -111,11 +110,11 @@ impl SqliteStore {
     fn empty_log(&self) {
         let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
         if let Err(e) = self.db.query_row(checkpoint, (), |_| Ok(())) {
-            log::warn!("{}; its log stays beside it", self.fault(&e));
+            log::debug!("{}; its log stays beside it", self.fault(&e));
         }
     }
 
-    /// Closes a file that is no longer in its place.
+    /// Closes the file, or what was one: nothing of it may be open where it is opened again, or another in its place.
     fn let_go(&mut self) -> Result<(), LedgerError> {
         self.empty_log();
         let nothing = Connection::open_in_memory().map_err(|e| self.fault(&e))?;
@@ -125,11 +124,15 @@ impl SqliteStore {
 
     /// Whether the file that other processes see is still the one that is open here.
     fn check_place(&mut self) -> Result<(), LedgerError> {
-        if inode(&self.file) != self.inode {
+        if let Some((kind, cause)) = self.at.fault() {
             self.empty_log();
-            let cause = "the file was moved, replaced or removed while in use";
-            return Err(LedgerError::new(self.place.as_str(), Kind::Lost, cause));
+            return Err(LedgerError::new(self.place.as_str(), kind, cause));
         }
+        Ok(())
+    }
+
+    /// Whether other processes still see that this one lives.
+    fn check_lock(&mut self) -> Result<(), LedgerError> {
         if !self.lock.as_ref().is_some_and(OwnerLock::is_in_place) {
             log::warn!(
                 "ledger {}: the lock of this run was removed, it is made anew",
@@ -148,11 +151,12 @@ impl Store for SqliteStore {
 
     fn recover(&mut self, now: Timestamp) -> Result<Standing, LedgerError> {
         let standing = patiently(|| recover::at_start(self, now))?;
-        connect::be_brief(&self.file, &self.db)?;
+        connect::be_brief(&self.at.file, &self.db)?;
         Ok(standing)
     }
 
     fn commit(&mut self, writes: &[Write], now: Timestamp) -> Result<Committed, LedgerError> {
+        self.check_place()?;
         let transaction = begin(&self.db).map_err(|e| self.fault(&e))?;
         let mut change = Change::default();
         let mut applied = Vec::with_capacity(writes.len());
@@ -179,6 +183,7 @@ impl Store for SqliteStore {
 
     fn probe(&mut self, now: Timestamp) -> Result<(), LedgerError> {
         self.check_place()?;
+        self.check_lock()?;
         recover::register(&self.db, &self.judge.run, now, self.followed).map_err(|e| self.fault(&e))
     }
 
@@ -189,6 +194,7 @@ impl Store for SqliteStore {
 
     fn follow(&mut self, now: Timestamp) -> Result<Vec<Posting>, LedgerError> {
         self.check_place()?;
+        self.check_lock()?;
         recover::follow(self, now).map_err(|e| self.fault(&e))
     }
 
@@ -203,19 +209,22 @@ impl Store for SqliteStore {
     fn configure(&mut self, config: &config::Ledger) {
         self.judge.policy = config.on_unknown;
         self.durability = config.durability;
-        if let Err(error) = connect::set_durability(&self.file, &self.db, config.durability) {
+        if let Err(error) = connect::set_durability(&self.at.file, &self.db, config.durability) {
             log::error!("{error}; `ledger.durability` stays as it was");
         }
     }
 
+    fn act_as(&mut self, run: RunId) -> RunId {
+        std::mem::replace(&mut self.judge.run, run)
+    }
+
     fn reopen(&mut self) -> Result<(), LedgerError> {
-        let there = inode(&self.file);
-        let is_another = there.is_some() && there != self.inode;
-        if is_another {
+        let is_another = self.at.is_taken();
+        if self.at.file.exists() {
             self.let_go()?;
         }
-        let db = connect::writer_again(&self.file, self.durability)?;
-        connect::be_brief(&self.file, &db)?;
+        let db = connect::writer_again(&self.at.file, self.durability)?;
+        connect::be_brief(&self.at.file, &db)?;
         if is_another {
             log::warn!(
                 "ledger {}: another file is in its place and is written from now on; budgets go on from what this \
@@ -226,7 +235,7 @@ impl Store for SqliteStore {
         let newest = recover::newest_posting(&db).map_err(|e| self.fault(&e))?;
         self.followed = self.followed.min(newest);
         self.db = db;
-        self.inode = there;
+        self.at = Place::of(self.at.file.clone());
         Ok(())
     }
 
@@ -243,11 +252,6 @@ impl Store for SqliteStore {
 /// Starts a transaction that writes. The lock is taken at once, so that nothing it read changes before it writes.
 fn begin(db: &Connection) -> Result<Transaction<'_>, rusqlite::Error> {
     Transaction::new_unchecked(db, TransactionBehavior::Immediate)
-}
-
-fn inode(file: &Path) -> Option<(u64, u64)> {
-    let there = std::fs::metadata(file).ok()?;
-    Some((there.dev(), there.ino()))
 }
 
 /// Tries again for a while where another process holds the lock: at start there is time.

@@ -24,7 +24,7 @@ const SLACK_MIN: i64 = 4096;
 pub(super) fn at_start(store: &mut SqliteStore, now: Timestamp) -> Result<Standing, LedgerError> {
     let (standing, dead, followed) = join(store, now).map_err(|e| store.fault(&e))?;
     store.followed = followed;
-    let folder = owner::folder(&store.file);
+    let folder = owner::folder(&store.at.file);
     dead.iter().for_each(|run| owner::clear(&folder, run));
     clear_strays(&folder, &store.judge.run);
     Ok(standing)
@@ -70,7 +70,7 @@ fn dead_runs(store: &SqliteStore, at_start: bool) -> Result<Vec<String>, Error> 
         }
         false => "SELECT run FROM owner",
     };
-    let folder = owner::folder(&store.file);
+    let folder = owner::folder(&store.at.file);
     let mut statement = store.db.prepare_cached(sql)?;
     let runs: Vec<String> = statement
         .query_map((), |row| row.get(0))?
@@ -157,7 +157,7 @@ pub(super) fn follow(store: &mut SqliteStore, now: Timestamp) -> Result<Vec<Post
         let taken = take_over(&transaction, store, &dead, now)?;
         transaction.commit()?;
         postings.extend(taken);
-        let folder = owner::folder(&store.file);
+        let folder = owner::folder(&store.at.file);
         dead.iter().for_each(|run| owner::clear(&folder, run));
     }
     Ok(postings)

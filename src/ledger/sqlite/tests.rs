@@ -170,6 +170,32 @@ fn a_file_that_was_moved_away_in_use_is_noticed_and_waited_for_and_not_made_anew
 }
 
 #[test]
+fn a_log_that_was_removed_in_use_is_noticed_before_anything_is_written_to_it() {
+    let (scratch, mut store) = fresh();
+    open(&mut store, "r");
+    std::fs::remove_file(scratch.join("ledger.db-wal")).unwrap();
+    let write = Write::Open(Box::new(opening("s")), 2);
+    let error = store.commit(std::slice::from_ref(&write), clock::now());
+    let error = error.unwrap_err();
+    assert!(error.to_string().contains("write-ahead log"), "{error}");
+    assert!(error.asks_for_reopening(), "{error}");
+    store.reopen().unwrap();
+    store.commit(&[write], clock::now()).unwrap();
+    drop(store);
+    let (_next, standing) = join(&config(&scratch.database()));
+    assert_eq!(standing.total.unknown, 2, "what the lost log held is kept");
+}
+
+#[test]
+fn processes_that_reach_a_file_by_different_names_see_each_other_live() {
+    let (scratch, mut first) = fresh();
+    open(&mut first, "r");
+    std::os::unix::fs::symlink(scratch.database(), scratch.join("other-name.db")).unwrap();
+    let (_second, standing) = join(&config(&scratch.join("other-name.db")));
+    assert_eq!((standing.total.open, standing.total.unknown), (1, 0));
+}
+
+#[test]
 fn a_ledger_put_in_the_place_of_another_in_use_is_gone_on_with() {
     let (scratch, mut store) = fresh();
     open(&mut store, "r");

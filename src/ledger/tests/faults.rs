@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::clock::Timestamp;
+use crate::ledger::entry::RunId;
 use crate::ledger::error::Kind;
 use crate::ledger::handle::Observer;
+use crate::ledger::leftovers::Leftovers;
 use crate::ledger::sqlite::SqliteStore;
 use crate::ledger::store::{Committed, Standing, Store, Write};
 use crate::ledger::worker::Clockwork;
@@ -19,6 +21,10 @@ struct Plan {
     all: Option<Kind>,
     /// A group that holds this id.
     id: Option<String>,
+    /// A group that settles something.
+    ends: bool,
+    /// Look-ups.
+    finds: bool,
     /// The transaction is written and its success reported as a failure, once.
     in_doubt: bool,
     reopened: usize,
@@ -55,7 +61,9 @@ impl Store for Faulty {
         self.fail()?;
         let bad = self.plan.lock().unwrap().id.clone();
         let is_bad = |w: &Write| bad.as_deref() == Some(w.names().1.as_str());
-        if writes.iter().any(is_bad) {
+        let no_ends = self.plan.lock().unwrap().ends;
+        let is_end = |w: &Write| no_ends && matches!(w, Write::Settle(_));
+        if writes.iter().any(|w| is_bad(w) || is_end(w)) {
             return Err(LedgerError::new(
                 "ledger.db",
                 Kind::Damaged,
@@ -76,6 +84,13 @@ impl Store for Faulty {
 
     fn find(&mut self, tenant: &TenantName, id: &RequestId) -> Result<Option<Known>, LedgerError> {
         self.fail()?;
+        if self.plan.lock().unwrap().finds {
+            return Err(LedgerError::new(
+                "ledger.db",
+                Kind::Damaged,
+                "a page is damaged",
+            ));
+        }
         self.store.find(tenant, id)
     }
 
@@ -96,6 +111,10 @@ impl Store for Faulty {
 
     fn configure(&mut self, config: &crate::config::Ledger) {
         self.store.configure(config);
+    }
+
+    fn act_as(&mut self, run: RunId) -> RunId {
+        self.store.act_as(run)
     }
 
     fn reopen(&mut self) -> Result<(), LedgerError> {
@@ -124,7 +143,8 @@ fn stage() -> Stage {
 fn stage_with(tick: Duration) -> Stage {
     let scratch = Scratch::new();
     let config = config(&scratch.database());
-    let store = SqliteStore::start(&scratch.database(), &config, owner::fresh_run()).unwrap();
+    let run = owner::fresh_run();
+    let store = SqliteStore::start(&scratch.database(), &config, run.clone()).unwrap();
     let plan = Arc::new(Mutex::new(Plan::default()));
     let gate = Arc::new(Mutex::new(()));
     let faulty = Faulty {
@@ -139,7 +159,11 @@ fn stage_with(tick: Duration) -> Stage {
         farewell: Duration::from_millis(300),
         ..Clockwork::of(config.retention)
     };
-    let (ledger, _) = Ledger::on(Box::new(faulty), observer, clockwork).unwrap();
+    let leftovers = Leftovers {
+        folder: config.leftovers.clone(),
+        run,
+    };
+    let (ledger, _) = Ledger::on(Box::new(faulty), observer, clockwork, leftovers).unwrap();
     Stage {
         scratch,
         ledger,
@@ -156,9 +180,9 @@ impl Stage {
 
     /// The charges and the counts of what the ledger holds after all.
     fn charged_in_the_end(self) -> (i64, u64, u64) {
-        self.ledger.close();
+        self.ledger.close().ok();
         let (ledger, recovered, _) = start(&config(&self.scratch.database()));
-        ledger.close();
+        ledger.close().unwrap();
         let charged = recovered.accounts.iter().map(|p| p.amounts.charged).sum();
         (charged, recovered.open, recovered.unknown)
     }
@@ -190,7 +214,7 @@ async fn openings_that_come_during_a_commit_share_the_next() {
         .into_iter()
         .filter(|h| matches!(h, Heard::Committed(_)));
     assert!(commits.count() <= 2, "{:?}", stage.ears.heard());
-    stage.ledger.close();
+    stage.ledger.close().unwrap();
 }
 
 #[tokio::test]
@@ -227,7 +251,7 @@ async fn an_opening_that_waited_is_written_as_soon_as_the_trouble_is_over() {
     until("a failure", || stage.ears.failures() > 0).await;
     stage.plan(|p| p.all = None);
     assert_eq!(opening.await, Ok(Opened::New));
-    stage.ledger.close();
+    stage.ledger.close().unwrap();
 }
 
 #[tokio::test]
@@ -330,6 +354,46 @@ async fn an_entry_that_cannot_be_written_does_not_hold_up_the_others() {
 }
 
 #[tokio::test]
+async fn where_the_ends_of_many_cannot_be_written_nothing_more_is_begun() {
+    let stage = stage();
+    stage.plan(|p| p.ends = true);
+    let mut begun = 0;
+    while stage
+        .ledger
+        .open(opening(&format!("r{begun}")))
+        .await
+        .is_ok()
+    {
+        stage
+            .ledger
+            .settle(ended(complete(&running(&format!("r{begun}")))));
+        begun += 1;
+        assert!(begun < 10_000, "the ledger goes on");
+        until("it to have failed", || !stage.ledger.is_up()).await;
+    }
+    assert_eq!(stage.ledger.unwritten(), begun);
+    stage.plan(|p| p.ends = false);
+    until("all ends to be written", || stage.ledger.unwritten() == 0).await;
+    assert_eq!(stage.ledger.open(opening("next")).await, Ok(Opened::New));
+    stage.ledger.settle(ended(complete(&running("next"))));
+    let charged = i64::try_from(begun + 1).unwrap() * 40;
+    assert_eq!(stage.charged_in_the_end(), (charged, 0, 0));
+}
+
+#[tokio::test]
+async fn a_look_up_that_fails_is_no_secret() {
+    let stage = stage_with(Duration::from_secs(3600));
+    assert_eq!(stage.ledger.open(opening("r")).await, Ok(Opened::New));
+    stage.plan(|p| p.finds = true);
+    assert!(stage.ledger.find(&acme(), &id("r")).await.is_err());
+    assert!(!stage.ledger.is_up() && stage.ears.failures() == 1);
+    stage.plan(|p| p.finds = false);
+    assert!(stage.ledger.find(&acme(), &id("r")).await.is_ok());
+    assert!(stage.ledger.is_up());
+    stage.ledger.close().unwrap();
+}
+
+#[tokio::test]
 async fn an_opening_that_cannot_be_written_is_told_so_and_the_others_go_on() {
     let stage = stage();
     stage.plan(|p| p.id = Some("bad".into()));
@@ -340,7 +404,7 @@ async fn an_opening_that_cannot_be_written_is_told_so_and_the_others_go_on() {
     assert!(bad.unwrap_err().to_string().contains("a page is damaged"));
     assert_eq!(good, Ok(Opened::New));
     assert_eq!(stage.ledger.open(opening("next")).await, Ok(Opened::New));
-    stage.ledger.close();
+    stage.ledger.close().unwrap();
 }
 
 #[tokio::test]
@@ -375,20 +439,19 @@ async fn a_request_served_while_the_ledger_was_down_is_booked_when_it_is_back() 
 }
 
 #[tokio::test]
-async fn closing_does_not_wait_for_ever_for_a_ledger_that_is_down() {
+async fn closing_does_not_wait_for_ever_and_what_it_could_not_write_is_brought_in_by_the_next() {
     let stage = stage();
     assert_eq!(stage.ledger.open(opening("r")).await, Ok(Opened::New));
     stage.plan(|p| p.all = Some(Kind::Full));
     stage.ledger.settle(ended(complete(&running("r"))));
+    let never_opened = complete(&running("never-opened"));
+    stage.ledger.settle(ended(never_opened));
+    let told = stage.ledger.clone().close().unwrap_err();
     assert!(
-        !stage.ledger.clone().close(),
-        "it says that not all is written"
+        told.contains("2 ends") && told.contains("unsettled"),
+        "{told}"
     );
-    assert_eq!(
-        stage.charged_in_the_end(),
-        (0, 0, 1),
-        "what could not be settled is held, not lost"
-    );
+    assert_eq!(stage.charged_in_the_end(), (80, 0, 0));
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@ async fn an_entry_is_opened_settled_and_found() {
         );
         assert_eq!(ledger.find(&acme(), &id("x")).await, Ok(None));
         assert_eq!(ears.state(), Some((0, 0)));
-        ledger.close();
+        ledger.close().unwrap();
     })
     .await;
 }
@@ -37,7 +37,7 @@ async fn what_waits_at_the_close_is_written_and_summed_up_at_the_next_start() {
         for n in 0..300 {
             ledger.settle(ended(complete(&running(&format!("r{n}")))));
         }
-        ledger.close();
+        ledger.close().unwrap();
         let (ledger, recovered, _) = start(&config);
         let charged: Vec<_> = recovered
             .accounts
@@ -55,7 +55,7 @@ async fn what_waits_at_the_close_is_written_and_summed_up_at_the_next_start() {
             )]
         );
         assert_eq!((recovered.open, recovered.unknown), (0, 0));
-        ledger.close();
+        ledger.close().unwrap();
     })
     .await;
 }
@@ -80,7 +80,7 @@ async fn an_opening_whose_client_left_is_undone() {
             matches!(ears.state(), Some((0, 0)))
         })
         .await;
-        ledger.close();
+        ledger.close().unwrap();
     })
     .await;
 }
@@ -119,7 +119,7 @@ async fn while_the_ledger_is_locked_openings_fail_in_time_and_settlements_wait()
             "what was refused left no entry"
         );
         assert_eq!(ledger.open(opening("s")).await, Ok(Opened::New));
-        ledger.close();
+        ledger.close().unwrap();
     })
     .await;
 }
@@ -151,7 +151,7 @@ async fn a_running_gateway_hears_of_a_bill_within_seconds() {
             ears.state() == Some((0, 0))
         })
         .await;
-        ledger.close();
+        ledger.close().unwrap();
     })
     .await;
 }
@@ -170,7 +170,7 @@ async fn two_gateways_on_one_ledger_do_not_block_each_other_and_lose_nothing() {
             }
         };
         tokio::join!(work(first.clone(), "first"), work(second.clone(), "second"));
-        first.close();
+        first.close().unwrap();
         until("the second to hear what the first charged", || {
             ears.adjustments()
                 .iter()
@@ -179,7 +179,7 @@ async fn two_gateways_on_one_ledger_do_not_block_each_other_and_lose_nothing() {
                 == 100 * 40
         })
         .await;
-        second.close();
+        second.close().unwrap();
         let (third, recovered, _) = start(&config);
         assert_eq!(
             recovered.accounts[0].amounts,
@@ -188,7 +188,7 @@ async fn two_gateways_on_one_ledger_do_not_block_each_other_and_lose_nothing() {
                 ..Amounts::NONE
             }
         );
-        third.close();
+        third.close().unwrap();
     })
     .await;
 }
@@ -198,12 +198,12 @@ async fn after_the_close_openings_fail_and_nothing_panics() {
     on_each_awaited(async |ground| {
         let (ledger, _, _) = start(&ground.config());
         let other = ledger.clone();
-        ledger.close();
+        ledger.close().unwrap();
         let error = other.open(opening("r")).await.unwrap_err();
         assert!(error.to_string().contains("closed"), "{error}");
         other.settle(ended(complete(&running("r"))));
         other.checkpoint(running("r"));
-        other.close();
+        other.close().unwrap();
     })
     .await;
 }
@@ -219,7 +219,7 @@ async fn old_entries_go_while_the_gateway_runs() {
         }
         let left = || apart(|| ground.number("SELECT count(*) FROM entry"));
         until("the old entries to go", || left() == 0).await;
-        ledger.close();
+        ledger.close().unwrap();
     })
     .await;
 }
@@ -243,11 +243,11 @@ async fn a_reloaded_retention_and_policy_count_from_then_on() {
         };
         until("the crash to be found", || moved().unknown == 1).await;
         assert_eq!((moved().charged, moved().held), (100, 0));
-        ledger.close();
+        ledger.close().unwrap();
         let (ledger, _, _) = start(&config);
         let old = "SELECT count(*) FROM entry WHERE request_id = 'old'";
         until("the old entry to go", || apart(|| ground.number(old)) == 0).await;
-        ledger.close();
+        ledger.close().unwrap();
     })
     .await;
 }
@@ -264,7 +264,7 @@ fn leave_crashed(ground: &Ground) {
 async fn leave_open(config: &crate::config::Ledger, name: &str) {
     let (ledger, _, _) = start(config);
     assert_eq!(ledger.open(opening(name)).await, Ok(Opened::New));
-    ledger.close();
+    ledger.close().unwrap();
 }
 
 #[test]

@@ -43,7 +43,12 @@ impl Drop for Scratch {
 }
 
 pub fn config(file: &Path) -> config::Ledger {
+    let beside = match file.parent() {
+        Some(folder) if folder != Path::new("") => folder.to_owned(),
+        _ => std::env::temp_dir().join(format!("streamgate-{}", uuid::Uuid::now_v7())),
+    };
     config::Ledger {
+        leftovers: beside.join("unsettled"),
         store: LedgerStore::Sqlite(file.to_owned()),
         durability: Durability::Process,
         on_error: OnError::Refuse,

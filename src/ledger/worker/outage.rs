@@ -7,6 +7,9 @@ use crate::ledger::queue::Job;
 use crate::ledger::trouble::Trouble;
 use std::time::Duration;
 
+/// So many writes may fail for themselves while the others succeed.
+const ASIDE_MAX: usize = 32;
+
 impl Worker {
     pub(super) fn fail(&mut self, group: Vec<Job>, error: &LedgerError) {
         self.backlog.take_back(group, error);
@@ -32,6 +35,7 @@ impl Worker {
             .is_none_or(|at| now.saturating_duration_since(at) >= PAUSE)
         {
             self.logged_at = Some(now);
+            self.is_told = true;
             log::error!("{text}");
         }
     }
@@ -57,22 +61,41 @@ impl Worker {
             if of_all || self.store.probe(clock::now()).is_err() {
                 return self.fail(group, &error);
             }
-            log::error!("{error}; set aside and tried again every now and then: {group:?}");
+            let count = self.backlog.aside() + group.len();
+            self.complain(&format!(
+                "{error}; {count} writes fail though others succeed, and are tried again every now and then"
+            ));
             self.backlog.set_aside(group);
+            self.aside_error = Some(error);
         }
         self.recover();
     }
 
     fn recover(&mut self) {
-        if let Some(trouble) = self.trouble.take() {
+        if let Some(trouble) = self.trouble.take()
+            && std::mem::take(&mut self.is_told)
+        {
             log::info!(
                 "the ledger is written again, after {:.1?}",
                 trouble.lasted()
             );
         }
-        self.sight.down.is_over();
+        self.weigh_aside();
+        self.sight.down.reads(true);
         self.is_unsure = true;
         self.tick_at = clock::instant();
+    }
+
+    /// A ledger that takes openings, and the ends of too many of them not, counts as down.
+    pub(super) fn weigh_aside(&mut self) {
+        let aside = self.backlog.aside();
+        if aside == 0 {
+            self.aside_error = None;
+            return self.sight.down.is_over();
+        }
+        let error = self.aside_error.as_ref();
+        let lasting = error.filter(|_| aside >= ASIDE_MAX).cloned();
+        self.sight.down.fails(lasting);
     }
 
     /// A commit that was reported failed may have come through all the same: what it added was never noted.

@@ -68,6 +68,7 @@ impl Worker {
             }
         }
         self.backlog.set_aside(aside);
+        self.weigh_aside();
     }
 
     fn forget(&mut self, now: Instant) {

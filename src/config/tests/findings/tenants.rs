@@ -42,12 +42,14 @@ fn a_secret_that_cannot_be_had_is_named_and_never_shown() {
     );
     check(
         "[ledger]\nurl = \"mysql://u:sk-oops@h/d\"\n",
-        &["2:7: ledger.url: give \"sqlite:PATH\" or \"postgres://USER@HOST/DATABASE\""],
+        &[
+            "2:7: ledger.url: give \"sqlite:PATH\" or \"postgres://USER@HOST/DATABASE\", as it is or as { env = \"NAME\" }",
+        ],
     );
     check(
         "[ledger]\nurl = \"postgres://u:sk-oops@h:sk-oops/d\"\n",
         &[
-            "2:7: ledger.url: its port is not valid; give \"sqlite:PATH\" or \"postgres://USER@HOST/DATABASE\"",
+            "2:7: ledger.url: its port is not valid; give \"sqlite:PATH\" or \"postgres://USER@HOST/DATABASE\", as it is or as { env = \"NAME\" }",
         ],
     );
     check(

@@ -33,7 +33,7 @@ async fn what_is_settled_while_the_server_is_away_is_written_when_it_is_back() {
     until("all to be settled", || ears.state() == Some((0, 0))).await;
     assert_eq!(ledger.find(&acme(), &id("refused")).await, Ok(None));
     assert_eq!(ledger.open(opening("next")).await, Ok(Opened::New));
-    ledger.close();
+    ledger.close().unwrap();
     let charged = apart(|| database.rows("SELECT charged, open FROM account"));
     assert_eq!(charged, [["400", "1"]]);
 }
@@ -56,7 +56,7 @@ async fn a_connection_that_is_cut_again_and_again_loses_and_doubles_nothing() {
     }
     assert!(opened.len() > 20, "only {} were opened", opened.len());
     until("all to be settled", || ears.state() == Some((0, 0))).await;
-    ledger.close();
+    ledger.close().unwrap();
     let sums = apart(|| database.rows("SELECT sum(charged), sum(open), sum(unknown) FROM account"));
     let charged = (opened.len() * 40).to_string();
     assert_eq!(sums, [[charged.as_str(), "0", "0"]]);
@@ -84,5 +84,5 @@ async fn a_gateway_that_was_cut_off_hears_what_the_others_did_meanwhile() {
         charged == 40
     })
     .await;
-    ledger.close();
+    ledger.close().unwrap();
 }
