@@ -1,8 +1,11 @@
 //! What is PostgreSQL's own: the way to a server, who lives, what a server answers.
 
 mod answers;
+mod direct;
 mod doubt;
 mod liveness;
+mod mingled;
+mod month;
 mod outage;
 mod way;
 
@@ -49,8 +52,12 @@ fn open(store: &mut PostgresStore, id: &str) {
     assert!(matches!(applied, Applied::Opened(Opened::New)));
 }
 
+fn settlement(record: Record, shown: bool) -> Write {
+    Write::Settle(Box::new(record), shown)
+}
+
 fn settle(store: &mut PostgresStore, record: Record) -> Result<Applied, LedgerError> {
-    write(store, Write::Settle(Box::new(record), true))
+    write(store, settlement(record, true))
 }
 
 /// What a session of the store's own answers.
