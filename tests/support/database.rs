@@ -97,7 +97,7 @@ impl Database {
             "CREATE OR REPLACE FUNCTION no() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
              IF new.request_id = '{id}' THEN \
              RAISE EXCEPTION 'no such ids here' USING ERRCODE = '{sqlstate}'; END IF; RETURN new; END $$; \
-             CREATE OR REPLACE TRIGGER no BEFORE INSERT ON entry FOR EACH ROW EXECUTE FUNCTION no()"
+             CREATE OR REPLACE TRIGGER no BEFORE INSERT OR UPDATE ON entry FOR EACH ROW EXECUTE FUNCTION no()"
         ));
     }
 

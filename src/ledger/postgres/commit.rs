@@ -1,9 +1,13 @@
-//! The group commit: reads what the group names, works it out, writes it, all in one transaction.
+//! The group commit: reads what the group names, works it out, writes it, all in one transaction. A single write is tried
+//! without reading first.
 
+use super::direct::Direct;
+use super::doubt::{Doubt, Sign};
 use super::fault::Fault;
 use super::group::Group;
 use super::link::{Link, Session};
-use super::mirror::{Doubt, Mirror};
+use super::mirror::Mirror;
+use super::own::Own;
 use super::write::{self, Writing};
 use crate::clock::Timestamp;
 use crate::ledger::error::LedgerError;
@@ -25,26 +29,69 @@ pub(super) fn commit(
     link: &mut Link,
     batch: &Batch<'_>,
     mirror: &mut Mirror,
+    own: &mut Own,
 ) -> Result<Committed, LedgerError> {
     let mut doubt = None;
-    let done = match link.attempt(async |session| batch.together(session, &mut doubt).await) {
-        Err(fault) if fault.is_of_one_entry() => {
-            link.attempt(async |session| batch.one_by_one(session, &mut doubt).await)
-        }
-        other => other,
+    let done = match Direct::of(batch, own) {
+        Some(direct) => batch.directly(link, direct, own, &mut doubt),
+        None => batch.by_reading(link, own, &mut doubt),
     };
     match &done {
         Ok(committed) => mirror.note(&committed.postings),
-        Err(fault) if fault.ends_the_connection() => mirror.doubt = doubt,
-        Err(_) => {}
+        Err(fault) => {
+            own.forget_all();
+            if fault.ends_the_connection() {
+                mirror.doubt = doubt;
+            }
+        }
     }
     done.map_err(|fault| fault.at(batch.place))
 }
 
 impl Batch<'_> {
+    /// Where the entry is not as presumed, or the server does not take it, it is as if nothing had been known of it.
+    fn directly(
+        &self,
+        link: &mut Link,
+        direct: Direct,
+        own: &mut Own,
+        doubt: &mut Option<Doubt>,
+    ) -> Result<Committed, Fault> {
+        let run = &*self.judge.run;
+        match link.attempt(async |session| direct.commit(session, run, doubt).await) {
+            Ok(true) => {
+                own.note(&direct.entry, run);
+                Ok(direct.committed())
+            }
+            Err(fault) if !fault.is_of_one_entry() => Err(fault),
+            Ok(false) | Err(_) => {
+                doubt.take();
+                self.by_reading(link, own, doubt)
+            }
+        }
+    }
+
+    fn by_reading(
+        &self,
+        link: &mut Link,
+        own: &mut Own,
+        doubt: &mut Option<Doubt>,
+    ) -> Result<Committed, Fault> {
+        let names = self.writes.iter().map(Write::names);
+        names.for_each(|names| own.forget(names));
+        match link.attempt(async |session| self.together(session, own, doubt).await) {
+            Err(fault) if fault.is_of_one_entry() => {
+                doubt.take();
+                link.attempt(async |session| self.one_by_one(session, doubt).await)
+            }
+            other => other,
+        }
+    }
+
     async fn together(
         &self,
         session: &Session,
+        own: &mut Own,
         doubt: &mut Option<Doubt>,
     ) -> Result<Committed, Fault> {
         let ids: Vec<&str> = self.writes.iter().map(|w| w.names().1.as_str()).collect();
@@ -59,10 +106,12 @@ impl Batch<'_> {
         };
         let postings = group.change.postings();
         doubt.replace(Doubt {
-            transaction,
+            sign: Sign::Transaction(transaction),
             postings: postings.clone(),
         });
         writing.commit(session).await?;
+        let written = writing.entries.iter();
+        written.for_each(|entry| own.note(entry, &self.judge.run));
         Ok(Committed { applied, postings })
     }
 
@@ -95,7 +144,7 @@ impl Batch<'_> {
         };
         let postings = all.postings();
         doubt.replace(Doubt {
-            transaction,
+            sign: Sign::Transaction(transaction),
             postings: postings.clone(),
         });
         sums.commit(session).await?;

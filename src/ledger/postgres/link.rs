@@ -16,6 +16,8 @@ use tokio_postgres::{Client, Row, Statement};
 
 /// The values of a statement.
 pub(super) type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
+/// One that is put together.
+pub(super) type Value<'a> = Box<dyn ToSql + Sync + 'a>;
 
 /// A connection that may be lost, and made again.
 pub(super) struct Link {

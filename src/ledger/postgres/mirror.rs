@@ -1,6 +1,7 @@
 //! The accounts as a run sees them: as they were when it joined, and what it and the others have done since. One that
 //! was taken for dead was told nothing for a while, and learns from this what it missed. Pure.
 
+use super::doubt::Doubt;
 use crate::budget::Hour;
 use crate::ledger::entry::Entry;
 use crate::ledger::store::Standing;
@@ -10,13 +11,6 @@ use crate::tenant::TenantName;
 use std::collections::{BTreeMap, BTreeSet};
 
 type Key = (TenantName, Hour);
-
-/// A commit of this run of which nobody knows whether it came through.
-#[derive(Clone, Debug)]
-pub(super) struct Doubt {
-    pub transaction: i64,
-    pub postings: Vec<Posting>,
-}
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Mirror {
@@ -50,6 +44,19 @@ impl Mirror {
         self.sums
             .values()
             .fold(Amounts::NONE, |sum, a| sum.plus(*a))
+    }
+
+    /// A month has begun: what was of hours before it is of hour 0.
+    pub fn turn_to(&mut self, month: Hour) {
+        if month <= self.month {
+            return;
+        }
+        self.month = month;
+        let hour = |key: &Key| if key.1 < month { Hour(0) } else { key.1 };
+        for (key, amounts) in std::mem::take(&mut self.sums) {
+            let sum = self.sums.entry((key.0.clone(), hour(&key))).or_default();
+            *sum = sum.plus(amounts);
+        }
     }
 
     /// Takes over what the accounts are now, where this run was told all that the others did, or is about to be.
@@ -167,6 +174,20 @@ mod tests {
         assert_eq!(news, [posting(100, 3), posting(102, 2)]);
         assert_eq!(mirror.total().charged, 22);
         assert_eq!(mirror.catch_up(&now, &[]), []);
+    }
+
+    #[test]
+    fn what_lies_before_a_new_month_becomes_one_sum_and_no_news() {
+        let mut mirror = mirror(vec![posting(0, 5), posting(100, 1)]);
+        mirror.note(&[posting(101, 10), posting(200, 3)]);
+        mirror.turn_to(Hour(200));
+        mirror.turn_to(Hour(150));
+        assert_eq!((mirror.month, mirror.sums.len()), (Hour(200), 2));
+        assert_eq!(mirror.total().charged, 19);
+        mirror.note(&[posting(102, 2)]);
+        assert_eq!(mirror.sums.len(), 2, "an hour of the month before");
+        let now = [posting(0, 20), posting(200, 3)];
+        assert_eq!(mirror.catch_up(&now, &[]), [posting(0, 2)]);
     }
 
     #[test]

@@ -2,9 +2,11 @@
 //! schema of their own, `streamgate`.
 //!
 //! `address`, `tls` and `link` are the way there; `schema`, `row` and `sums` the tables; `write` says how transactions
-//! that change entries exclude each other, `group` and `commit` what one of them does. `alive` tells the living from
-//! the dead, `recover` is what follows from that, `mirror` how a run that was taken for dead learns what it missed. A
-//! pooler between must keep sessions, not only transactions: the liveness of a run is a lock of its session.
+//! that change entries exclude each other, `group` and `commit` what one of them does. `direct` is the short way of one
+//! write whose entry need not be read: `own` remembers what is open, `single` is the statement. `alive` tells the living
+//! from the dead, `recover` is what follows from that, `mirror` how a run that was taken for dead learns what it missed,
+//! `doubt` what it may have done itself. A pooler between must keep sessions, not only transactions: the liveness of a
+//! run is a lock of its session.
 //!
 //! Durability: a commit has left the process when it returns, so no death of a gateway loses it. With "process" the
 //! server may acknowledge it before its own log is on disk (`synchronous_commit = off`): what it acknowledged in its
@@ -15,14 +17,18 @@ mod address;
 mod alive;
 mod books;
 mod commit;
+mod direct;
+mod doubt;
 mod fault;
 mod group;
 mod link;
 mod mirror;
+mod own;
 mod recover;
 mod row;
 mod schema;
 mod settings;
+mod single;
 mod sums;
 mod tls;
 mod write;
@@ -48,6 +54,7 @@ use fault::Fault;
 use group::Group;
 use link::Link;
 use mirror::Mirror;
+use own::Own;
 use recover::Member;
 use std::time::Instant;
 
@@ -63,6 +70,7 @@ pub(super) struct PostgresStore {
     judge: Judge,
     durability: Durability,
     mirror: Mirror,
+    own: Own,
     /// Whether the connection is a new one, by which nobody has looked yet what happened meanwhile.
     is_away: bool,
     /// Whether others took this run for dead, and what it missed is not known yet.
@@ -94,6 +102,7 @@ impl PostgresStore {
             },
             durability: config.durability,
             mirror: Mirror::default(),
+            own: Own::default(),
             is_away: false,
             is_behind: false,
             news: Vec::new(),
@@ -109,6 +118,7 @@ impl PostgresStore {
             judge: &self.judge,
             place: &self.place,
         };
+        self.own.forget_all();
         // Kept only where all of it succeeds.
         let mut mirror = self.mirror.clone();
         let (is_behind, followed) = (&mut self.is_behind, self.followed);
@@ -169,7 +179,7 @@ impl Store for PostgresStore {
             now,
             place: &self.place,
         };
-        commit::commit(&mut self.link, &batch, &mut self.mirror)
+        commit::commit(&mut self.link, &batch, &mut self.mirror, &mut self.own)
     }
 
     fn probe(&mut self, now: Timestamp) -> Result<(), LedgerError> {
@@ -205,6 +215,7 @@ impl Store for PostgresStore {
         })?;
         self.followed = newest;
         self.mirror.note(&postings);
+        self.mirror.turn_to(month_of(now));
         // What was read is told whatever becomes of the note: it is made again.
         if let Err(error) = self.note(newest > followed) {
             log::warn!("{error}");

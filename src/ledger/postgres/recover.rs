@@ -59,6 +59,7 @@ pub(super) async fn come_back(
     write::begin(session).await?;
     *is_behind |= !alive::is_registered(session, run).await?;
     let newest = newest_posting(session).await?;
+    mirror.turn_to(month_of(now));
     let accounts = sums::standing(session, mirror.month).await?.accounts;
     let news = match *is_behind {
         true => missed(session, member, mirror, &accounts).await?,
@@ -85,7 +86,7 @@ async fn missed(
         member.place
     );
     if let Some(doubt) = &mirror.doubt {
-        let came_through = write::came_through(session, doubt.transaction).await?;
+        let came_through = doubt.came_through(session, member.place).await?;
         mirror.resolve(came_through);
     }
     let sql = format!(

@@ -1,40 +1,75 @@
-//! Entries as rows of their table: read one by one, written many at once.
+//! Entries as rows of their table: read one by one, written many at once or alone.
 
 use super::fault::Fault;
-use super::link::{Session, column};
+use super::link::{Session, Value, column};
 use crate::ledger::entry::Entry;
 use crate::ledger::stored::{Line, Stored};
 use crate::ledger::sums::signed;
 use crate::record::EndedBy;
 use std::borrow::Cow;
+use std::sync::LazyLock;
 use tokio_postgres::{Row, Statement};
 
-/// Writes entries, each in place of the one of its id where there is one. The names of the columns stand twice: their
-/// order is that of the values in `put`.
-const PUT: &str = "INSERT INTO entry (tenant, request_id, fingerprint, shown, owner, opening, open, state, ended_by, \
-     usage_source, api, model, pool, admitted_at, ended_at, reserved_units, input_units, generated_units, \
-     delivered_units, charged_units, earlier_units, held_units, record) \
-     SELECT * FROM unnest($1::text[], $2::text[], $3::bytea[], $4::boolean[], $5::text[], $6::bigint[], \
-     $7::boolean[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::bigint[], \
-     $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[], $21::bigint[], \
-     $22::bigint[], $23::text[]) \
-     ON CONFLICT (request_id, tenant) DO UPDATE SET (fingerprint, shown, owner, opening, open, state, ended_by, \
-     usage_source, api, model, pool, admitted_at, ended_at, reserved_units, input_units, generated_units, \
-     delivered_units, charged_units, earlier_units, held_units, record) = \
-     (excluded.fingerprint, excluded.shown, excluded.owner, excluded.opening, excluded.open, excluded.state, \
-     excluded.ended_by, excluded.usage_source, excluded.api, excluded.model, excluded.pool, excluded.admitted_at, \
-     excluded.ended_at, excluded.reserved_units, excluded.input_units, excluded.generated_units, \
-     excluded.delivered_units, excluded.charged_units, excluded.earlier_units, excluded.held_units, excluded.record)";
+/// What names an entry, and what else it has, in the order of the values.
+const NAMES: &str = "tenant, request_id";
+const REST: &str = "fingerprint, shown, owner, opening, open, state, ended_by, usage_source, api, model, pool, \
+     admitted_at, ended_at, reserved_units, input_units, generated_units, delivered_units, charged_units, \
+     earlier_units, held_units, record";
+/// The values' types.
+const TYPES: [&str; 23] = [
+    "text", "text", "bytea", "boolean", "text", "bigint", "boolean", "text", "text", "text",
+    "text", "text", "text", "bigint", "bigint", "bigint", "bigint", "bigint", "bigint", "bigint",
+    "bigint", "bigint", "text",
+];
 
-pub(super) async fn put_statement(session: &Session) -> Result<Statement, Fault> {
-    session.statement(PUT).await
+/// Writes entries, each in place of the one of its id where there is one.
+static PUT: LazyLock<String> = LazyLock::new(|| {
+    let (arrays, excluded) = (places(0, "[]"), REST.replace(", ", ", excluded."));
+    format!(
+        "INSERT INTO entry ({NAMES}, {REST}) SELECT * FROM unnest({arrays}) \
+         ON CONFLICT (request_id, tenant) DO UPDATE SET ({REST}) = (excluded.{excluded})"
+    )
+});
+
+/// Writes the values `$1` to `$23` as a new entry on a condition, unless there is one of its id. Returns a row where it
+/// did.
+pub(super) fn insert_sql(condition: &str) -> String {
+    let values = places(0, "");
+    format!(
+        "INSERT INTO entry ({NAMES}, {REST}) SELECT {values} WHERE {condition} \
+         ON CONFLICT (request_id, tenant) DO NOTHING RETURNING key"
+    )
 }
 
-/// The records of entries as they are stored.
+/// Writes them in place of an entry that fulfils a condition.
+pub(super) fn update_sql(condition: &str) -> String {
+    let rest = places(2, "");
+    format!(
+        "UPDATE entry SET ({REST}) = ({rest}) WHERE tenant = $1::text AND request_id = $2::text AND {condition} \
+         RETURNING key"
+    )
+}
+
+/// The places of the values after so many, with their types.
+fn places(skipped: usize, suffix: &str) -> String {
+    let types = TYPES.iter().enumerate().skip(skipped);
+    let places: Vec<String> = types
+        .map(|(i, name)| format!("${}::{name}{suffix}", i + 1))
+        .collect();
+    places.join(", ")
+}
+
+pub(super) async fn put_statement(session: &Session) -> Result<Statement, Fault> {
+    session.statement(&PUT).await
+}
+
+/// The record of an entry as it is stored.
+pub(super) fn record(entry: &Entry) -> Result<String, Fault> {
+    serde_json::to_string(&entry.record).map_err(Fault::Record)
+}
+
 pub(super) fn records(entries: &[&Entry]) -> Result<Vec<String>, Fault> {
-    let text = |entry: &&Entry| serde_json::to_string(&entry.record);
-    let texts: Result<_, _> = entries.iter().map(text).collect();
-    texts.map_err(Fault::Record)
+    entries.iter().map(|entry| record(entry)).collect()
 }
 
 /// Writes entries of different ids, with their records. One statement: all of them are written, or none.
@@ -91,6 +126,36 @@ pub(super) async fn put(
         )
         .await?;
     Ok(())
+}
+
+/// An entry's values, with its record.
+pub(super) fn values<'a>(entry: &'a Entry, record: &'a str) -> Vec<Value<'a>> {
+    let (r, owner) = (&entry.record, entry.owner.as_ref());
+    vec![
+        Box::new(storable(r.tenant.as_str())),
+        Box::new(r.request_id.as_str()),
+        Box::new(entry.fingerprint.0.as_slice()),
+        Box::new(entry.shown),
+        Box::new(owner.map(|o| &*o.run)),
+        Box::new(owner.map(|o| o.opening)),
+        Box::new(entry.is_open()),
+        Box::new(r.state.as_str()),
+        Box::new(r.ended_by.map(EndedBy::as_str)),
+        Box::new(r.usage_source.as_str()),
+        Box::new(r.api.as_str()),
+        Box::new(storable(&r.model)),
+        Box::new(storable(&r.pool)),
+        Box::new(r.admitted_at.0),
+        Box::new(r.ended_at.map(|t| t.0)),
+        Box::new(signed(r.reserved_units)),
+        Box::new(signed(r.input_units)),
+        Box::new(signed(r.generated_units)),
+        Box::new(signed(r.delivered_units)),
+        Box::new(signed(r.charged_units)),
+        Box::new(signed(entry.earlier)),
+        Box::new(signed(entry.held)),
+        Box::new(record),
+    ]
 }
 
 /// A text without the one character that PostgreSQL's texts cannot hold. In a record it is escaped, as JSON has it.

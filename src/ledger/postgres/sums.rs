@@ -8,31 +8,52 @@ use crate::ledger::store::Standing;
 use crate::ledger::sums::{Amounts, Change, Day, Posting, Usage, UsageKey};
 use crate::tenant::TenantName;
 use std::borrow::Cow;
+use std::sync::LazyLock;
 use tokio_postgres::{Row, Statement};
 
-const ACCOUNTS: &str = "INSERT INTO account AS old (tenant, hour, charged, held, reserved, open, unknown) \
-     SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], \
-     $7::bigint[]) \
-     ON CONFLICT (tenant, hour) DO UPDATE SET charged = old.charged + excluded.charged, \
+/// Where amounts are put, and what is done where some are there already.
+pub(super) const TO_ACCOUNT: &str =
+    "account AS old (tenant, hour, charged, held, reserved, open, unknown)";
+pub(super) const ADD_AMOUNTS: &str = "ON CONFLICT (tenant, hour) DO UPDATE SET charged = old.charged + excluded.charged, \
      held = old.held + excluded.held, reserved = old.reserved + excluded.reserved, \
      open = old.open + excluded.open, unknown = old.unknown + excluded.unknown";
-
-/// For the runs that listen, where there are any beside this one.
-const POSTINGS: &str = "INSERT INTO posting (run, tenant, hour, charged, held, reserved, open, unknown) \
-     SELECT $1, new.* FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], \
-     $8::bigint[]) AS new WHERE EXISTS (SELECT FROM owner WHERE run <> $1)";
-
-const USAGE: &str = "INSERT INTO usage AS old (day, tenant, model, requests, completed, cancelled, failed, unknown, \
-     input_units, generated_units, delivered_units, charged_units) \
-     SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], \
-     $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[]) \
-     ON CONFLICT (day, tenant, model) DO UPDATE SET requests = old.requests + excluded.requests, \
+pub(super) const TO_POSTING: &str =
+    "posting (run, tenant, hour, charged, held, reserved, open, unknown)";
+/// The same of the usage.
+pub(super) const TO_USAGE: &str = "usage AS old (day, tenant, model, requests, completed, cancelled, failed, unknown, \
+     input_units, generated_units, delivered_units, charged_units)";
+pub(super) const ADD_USAGE: &str = "ON CONFLICT (day, tenant, model) DO UPDATE SET requests = old.requests + excluded.requests, \
      completed = old.completed + excluded.completed, cancelled = old.cancelled + excluded.cancelled, \
      failed = old.failed + excluded.failed, unknown = old.unknown + excluded.unknown, \
      input_units = old.input_units + excluded.input_units, \
      generated_units = old.generated_units + excluded.generated_units, \
      delivered_units = old.delivered_units + excluded.delivered_units, \
      charged_units = old.charged_units + excluded.charged_units";
+
+static ACCOUNTS: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "INSERT INTO {TO_ACCOUNT} \
+         SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], \
+         $7::bigint[]) {ADD_AMOUNTS}"
+    )
+});
+
+/// For the runs that listen, where there are any beside this one.
+static POSTINGS: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "INSERT INTO {TO_POSTING} \
+         SELECT $1, new.* FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], \
+         $8::bigint[]) AS new WHERE EXISTS (SELECT FROM owner WHERE run <> $1)"
+    )
+});
+
+static USAGE: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "INSERT INTO {TO_USAGE} \
+         SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], \
+         $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[]) {ADD_USAGE}"
+    )
+});
 
 /// The statements that change the sums, prepared.
 pub(super) struct Statements {
@@ -44,9 +65,9 @@ pub(super) struct Statements {
 impl Statements {
     pub async fn of(session: &Session) -> Result<Statements, Fault> {
         Ok(Statements {
-            accounts: session.statement(ACCOUNTS).await?,
-            postings: session.statement(POSTINGS).await?,
-            usage: session.statement(USAGE).await?,
+            accounts: session.statement(&ACCOUNTS).await?,
+            postings: session.statement(&POSTINGS).await?,
+            usage: session.statement(&USAGE).await?,
         })
     }
 }

@@ -1,6 +1,7 @@
 //! Transactions that change entries. They come one after another, whoever makes them: each begins by taking a lock of
 //! the whole ledger, so that what it reads stays so until it has written, and postings are numbered in the order of
-//! their commits. What is sent does not wait for the answer to what was sent before: a commit takes two round trips.
+//! their commits. What is sent does not wait for the answer to what was sent before: a commit takes two round trips, one
+//! where nothing need be read first.
 
 use super::fault::Fault;
 use super::link::{Session, Values, column};
@@ -22,7 +23,7 @@ static FIND: LazyLock<String> =
 /// Begins a transaction, takes the lock, and reads the entries of some ids, of all tenants. Also the transaction's
 /// number, by which its end can be asked for.
 pub(super) async fn begin_with(session: &Session, ids: &[&str]) -> Result<(Vec<Row>, i64), Fault> {
-    let lock = session.statement(LOCK_AND_NUMBER).await?;
+    let lock = lock_statement(session).await?;
     let find = session.statement(&FIND).await?;
     let values: Values<'_> = &[&ids];
     let (begun, locked, found) = tokio::join!(
@@ -34,6 +35,11 @@ pub(super) async fn begin_with(session: &Session, ids: &[&str]) -> Result<(Vec<R
     begun?;
     let number = column(&locked?, 1)?;
     Ok((found?, number))
+}
+
+/// Takes the lock within a transaction, and gives it its number.
+pub(super) async fn lock_statement(session: &Session) -> Result<Statement, Fault> {
+    session.statement(LOCK_AND_NUMBER).await
 }
 
 /// Whether a transaction that has ended came through. One that a crashed server has forgotten did not.

@@ -234,3 +234,21 @@ pub fn polled<F: Future>(future: std::pin::Pin<&mut F>) -> std::task::Poll<F::Ou
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     future.poll(&mut context)
 }
+
+/// A small generator, so that a failure replays by its seed.
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % sides
+    }
+
+    /// One of so many places.
+    pub fn pick(&mut self, places: usize) -> usize {
+        let sides = u64::try_from(places.max(1)).unwrap();
+        usize::try_from(self.roll(sides)).unwrap()
+    }
+}

@@ -50,6 +50,8 @@ fn after_an_error_the_connection_is_of_use() {
 fn tables_that_were_changed_give_errors_and_never_a_panic() {
     let (database, mut store) = fresh();
     open(&mut store, "r");
+    assert!(store.find(&acme(), &id("r")).is_ok());
+    store.own.forget_all();
     database.rows("ALTER TABLE entry ALTER COLUMN shown TYPE text");
     let error = settle(&mut store, complete(&running("r"))).unwrap_err();
     assert!(

@@ -1,14 +1,17 @@
 //! What is PostgreSQL's own: the way to a server, who lives, what a server answers.
 
 mod answers;
+mod direct;
 mod doubt;
 mod liveness;
+mod mingled;
+mod month;
 mod outage;
 mod way;
 
 use super::*;
 use crate::config::LedgerStore;
-use crate::ledger::entry::Opened;
+use crate::ledger::entry::{End, Opened};
 use crate::ledger::owner;
 use crate::ledger::store::Applied;
 use crate::ledger::tests::*;
@@ -50,8 +53,15 @@ fn open(store: &mut PostgresStore, id: &str) {
     assert!(matches!(applied, Applied::Opened(Opened::New)));
 }
 
+fn settlement(record: Record, shown: bool) -> Write {
+    Write::Settle(Arc::new(End {
+        shown,
+        ..ended(record)
+    }))
+}
+
 fn settle(store: &mut PostgresStore, record: Record) -> Result<Applied, LedgerError> {
-    write(store, Write::Settle(Arc::new(ended(record))))
+    write(store, settlement(record, true))
 }
 
 /// What a session of the store's own answers.

@@ -3,24 +3,6 @@
 use super::*;
 use crate::config::OnUnknown;
 
-/// A small generator, so that a failure replays by its seed.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % sides
-    }
-
-    /// One of so many places.
-    fn pick(&mut self, places: usize) -> usize {
-        let sides = u64::try_from(places.max(1)).unwrap();
-        usize::try_from(self.roll(sides)).unwrap()
-    }
-}
-
 /// Two processes on one file, and what each of them has open.
 struct Play<'a> {
     ground: &'a Ground,
