@@ -5,6 +5,7 @@
 //! - `live` what others see of a request that runs, `registry` who runs
 //! - `queue` who waits for a slot and whose turn it is, `shed` who is turned away
 
+mod checkpoints;
 mod ending;
 mod live;
 mod owner;

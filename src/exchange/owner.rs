@@ -1,5 +1,6 @@
 //! The exchange: the one owner of one request, from admission to settlement.
 
+use super::checkpoints::Checkpoints;
 use super::ending::Ending;
 use super::live::{Live, Stop};
 use super::queue::Granted;
@@ -15,7 +16,6 @@ use crate::slots::Slot;
 use crate::tenant::{Reserved, Tenant};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 /// What every exchange reports to.
 pub struct Services {
@@ -25,12 +25,6 @@ pub struct Services {
     /// After a crash the figures that the ledger last held are charged: it is told of them often.
     pub checkpoints: AtomicBool,
 }
-
-/// When the ledger is first told how far a request has come, and how often after that where its figures are charged after
-/// a crash, and where not.
-const CHECKPOINT_FIRST: Duration = Duration::from_secs(1);
-const CHECKPOINT_OFTEN: Duration = Duration::from_secs(1);
-const CHECKPOINT_SELDOM: Duration = Duration::from_secs(10);
 
 /// What admission took for a request, handed over whole.
 pub struct Admission {
@@ -72,7 +66,7 @@ pub struct Exchange {
     trying: bool,
     /// A try may have run: it was neither refused by status nor not connected.
     ran: bool,
-    checkpoint_at: Instant,
+    checkpoints: Checkpoints,
     /// What the access line says of the HTTP exchange.
     pub wire: Wire,
 }
@@ -103,7 +97,7 @@ impl Exchange {
             upstream: UpstreamEnd::None,
             trying: false,
             ran: false,
-            checkpoint_at: clock::instant() + CHECKPOINT_FIRST,
+            checkpoints: Checkpoints::new(),
             wire,
         }
     }
@@ -199,20 +193,14 @@ impl Exchange {
     pub fn count(&mut self, usage: Usage) {
         self.usage = usage;
         write_usage(&mut self.live.lock(), &usage);
-        if clock::instant() >= self.checkpoint_at {
+        let often = self.services.checkpoints.load(Ordering::Relaxed);
+        if self.trying && self.checkpoints.is_due(often) {
             self.checkpoint();
         }
     }
 
     /// Tells the ledger how far the request has come, for the case of a crash.
-    pub fn checkpoint(&mut self) {
-        let often = self.services.checkpoints.load(Ordering::Relaxed);
-        let pause = if often {
-            CHECKPOINT_OFTEN
-        } else {
-            CHECKPOINT_SELDOM
-        };
-        self.checkpoint_at = clock::instant() + pause;
+    pub fn checkpoint(&self) {
         self.services.ledger.checkpoint(self.live.record());
     }
 

@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// Between two lines of the log that say that no answer comes.
+/// Between two lines of the log that say the same.
 const LOG_PAUSE: Duration = Duration::from_secs(10);
 
 /// Hears what the ledger's thread does. Called on that thread only; it must not block.
@@ -69,7 +69,7 @@ struct Shared {
     sight: Sight,
     thread: Mutex<Option<Running>>,
     leftovers: Leftovers,
-    said_late: Mutex<Option<Instant>>,
+    said: Mutex<Option<Instant>>,
 }
 
 impl Ledger {
@@ -112,7 +112,7 @@ impl Ledger {
             sight,
             thread: Mutex::new(Some(thread)),
             leftovers,
-            said_late: Mutex::new(None),
+            said: Mutex::new(None),
         });
         Ok((Ledger { shared }, recovered))
     }
@@ -150,7 +150,14 @@ impl Ledger {
 
     /// Whether so many ends wait to be written that no more should be added.
     pub fn is_overfull(&self) -> bool {
-        self.shared.sight.unwritten.is_full()
+        let is_full = self.shared.sight.unwritten.is_full();
+        if is_full {
+            let (place, count) = (&self.shared.place, self.unwritten());
+            self.say(&format!(
+                "ledger {place}: {count} ends of requests wait to be written: no more are begun until it can be written"
+            ));
+        }
+        is_full
     }
 
     /// Ends that wait to be written.
@@ -169,8 +176,8 @@ impl Ledger {
     pub fn checkpoint(&self, record: Record) {
         let checkpoint = Command::Checkpoint(Box::new(record));
         let sight = &self.shared.sight;
-        let can_wait = sight.down.why().is_some() || sight.hangs(&self.shared.place).is_some();
-        if !can_wait && self.shared.queue.send(checkpoint).is_err() {
+        let is_of_no_use = sight.down.why().is_some() || sight.hangs(&self.shared.place).is_some();
+        if !is_of_no_use && self.shared.queue.send(checkpoint).is_err() {
             log::debug!(
                 "ledger {}: a checkpoint came after its close",
                 self.shared.place
@@ -267,7 +274,7 @@ impl Ledger {
             Err(_) => {
                 *why = Abandoned::Late;
                 let late = self.error(Kind::Late, format!("no answer within {PATIENCE:?}"));
-                self.say_late(&late);
+                self.say(&late.to_string());
                 Err(late)
             }
         }
@@ -277,21 +284,21 @@ impl Ledger {
     fn refuse_to_wait(&self) -> Result<(), LedgerError> {
         match self.shared.sight.hangs(&self.shared.place) {
             Some(late) => {
-                self.say_late(&late);
+                self.say(&late.to_string());
                 Err(late)
             }
             None => Ok(()),
         }
     }
 
-    /// The thread cannot say so itself.
-    fn say_late(&self, error: &LedgerError) {
-        let said = self.shared.said_late.lock();
+    /// Logs what the thread cannot say itself, now and then.
+    fn say(&self, text: &str) {
+        let said = self.shared.said.lock();
         let mut said = said.unwrap_or_else(PoisonError::into_inner);
         let now = clock::instant();
         if said.is_none_or(|at| now.saturating_duration_since(at) >= LOG_PAUSE) {
             *said = Some(now);
-            log::error!("{error}");
+            log::error!("{text}");
         }
     }
 

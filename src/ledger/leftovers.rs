@@ -3,7 +3,7 @@
 
 use super::backlog::GROUP_MAX;
 use super::entry::{End, RunId};
-use super::error::LedgerError;
+use super::error::{Kind, LedgerError};
 use super::store::{Applied, Store, Write};
 use crate::clock;
 use std::ffi::OsStr;
@@ -32,6 +32,7 @@ impl Leftovers {
         }
         lines.into_inner()?.sync_all()?;
         fs::rename(&unfinished, &file)?;
+        File::open(&self.folder)?.sync_all()?;
         Ok(file)
     }
 }
@@ -51,11 +52,15 @@ pub(super) fn bring_in(store: &mut dyn Store, folder: &Path) -> Result<(), Ledge
 
 fn bring_in_file(store: &mut dyn Store, file: &Path) -> Result<(), LedgerError> {
     let run = file.file_stem().unwrap_or_default().to_string_lossy();
-    let (writes, is_whole) = read(file);
+    let (writes, is_whole) = read(file).map_err(|e| {
+        let cause = format!("{} cannot be read: {e}", file.display());
+        LedgerError::new(store.place(), Kind::Unopenable, cause)
+    })?;
     let own = store.act_as(RunId::from(&*run));
-    let written = writes.chunks(GROUP_MAX).try_for_each(|g| write(store, g));
+    let mut groups = writes.chunks(GROUP_MAX);
+    let written = groups.try_fold(true, |all, group| Ok(write(store, group)? && all));
     store.act_as(own);
-    written?;
+    let is_whole = written? && is_whole;
     log::warn!(
         "ledger {}: {} ends were brought in that an earlier process could not write",
         store.place(),
@@ -65,28 +70,30 @@ fn bring_in_file(store: &mut dyn Store, file: &Path) -> Result<(), LedgerError> 
     Ok(())
 }
 
-fn write(store: &mut dyn Store, group: &[Write]) -> Result<(), LedgerError> {
+/// Whether all of a group is in the ledger now, as far as its rules allow.
+fn write(store: &mut dyn Store, group: &[Write]) -> Result<bool, LedgerError> {
+    let mut all = true;
     let committed = store.commit(group, clock::now())?;
     for (applied, write) in committed.applied.iter().zip(group) {
         match applied {
             Applied::Broken(why) => {
                 log::error!("ledger: not written, since {why}: {}", write.text());
             }
-            Applied::Failed(error) => log::error!("{error}; not written: {}", write.text()),
+            Applied::Failed(error) => {
+                all = false;
+                log::error!("{error}; not written: {}", write.text());
+            }
             Applied::Opened(_) | Applied::Done => {}
         }
     }
-    Ok(())
+    Ok(all)
 }
 
 /// The ends of a file, and whether all its lines could be read.
-fn read(file: &Path) -> (Vec<Write>, bool) {
-    let text = fs::read_to_string(file).unwrap_or_else(|e| {
-        log::error!("{} cannot be read: {e}", file.display());
-        String::new()
-    });
+fn read(file: &Path) -> io::Result<(Vec<Write>, bool)> {
+    let text = fs::read_to_string(file)?;
     let mut writes = Vec::new();
-    let mut is_whole = !text.is_empty();
+    let mut is_whole = true;
     for (at, line) in text.lines().enumerate() {
         match serde_json::from_str(line) {
             Ok(end) => writes.push(Write::Settle(Arc::new(end))),
@@ -96,14 +103,14 @@ fn read(file: &Path) -> (Vec<Write>, bool) {
             }
         }
     }
-    (writes, is_whole)
+    Ok((writes, is_whole))
 }
 
-/// A file that was brought in goes; one with lines that could not be read stays for an operator, under another name.
+/// A file that was brought in goes; one with lines that could not be stays for an operator, under another name.
 fn put_away(file: &Path, is_whole: bool) {
     let done = match is_whole {
         true => fs::remove_file(file),
-        false => fs::rename(file, file.with_extension("unread")),
+        false => fs::rename(file, file.with_extension("rest")),
     };
     if let Err(e) = done {
         log::error!(

@@ -1,10 +1,11 @@
 //! The ledger: one durable entry per request, opened before the upstream is called and settled once at its end.
 //!
 //! `handle` is what the gateway holds (`waiting` undoes an opening that it no longer waits for), `worker` what the `thread`
-//! behind it does, `backlog` what waits there; `sight` is what
-//! the handle sees of them unasked: `unwritten` ends, a `trouble` that lasts, the thread's `pulse`. `leftovers` are ends that could not be
-//! written before the process ended. `rules` and `unknown`
-//! say what may happen to an entry, `judge` which rule a write falls under, `sums` what entries add up to (all pure).
+//! behind it does, `backlog` what waits there. `sight` is what the handle sees of them unasked: `unwritten` ends, a
+//! `trouble` that lasts, the thread's `pulse`. `leftovers` are ends that could not be written before the process ended.
+//!
+//! `rules` and `unknown` say what may happen to an entry, `judge` which rule a write falls under, `sums` what entries add
+//! up to (all pure).
 //! `store` is the seam to a database, `stored` an entry as a row of any; `sqlite` and `postgres` are the databases,
 //! `owner` tells a dead process of this machine from a living one. `command` is `streamgate ledger …`.
 //!

@@ -90,7 +90,7 @@ impl Down {
     }
 
     /// Writes succeed again.
-    pub fn is_over(&self) {
+    pub fn recovers(&self) {
         let mut seen = self.seen();
         seen.is_failing = false;
         seen.lasting = None;

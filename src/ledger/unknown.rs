@@ -27,7 +27,7 @@ pub(super) fn crash(old: &Entry, policy: OnUnknown, now: Timestamp) -> Entry {
     let record = Record {
         state: State::Failed,
         ended_by: Some(EndedBy::Crash),
-        // that it was not called is said of no request that may have been
+        // `none` would say that it was never called
         upstream_end: UpstreamEnd::Error,
         usage_source: UsageSource::Unknown,
         error: Some(why.to_owned()),

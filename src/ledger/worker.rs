@@ -130,6 +130,7 @@ impl Worker {
             Command::Close => return self.close(),
             Command::Configure(config) => {
                 self.clockwork.retention = config.retention;
+                self.sight.pulse.asks();
                 return self.store.configure(&config);
             }
         };
@@ -181,7 +182,7 @@ impl Worker {
         let took = clock::instant().saturating_duration_since(from);
         self.observer.committed(took, writes.len());
         if took >= PATIENCE {
-            log::warn!("a commit to the ledger took {took:.1?}");
+            log::warn!("ledger {}: a commit took {took:.1?}", self.store.place());
         }
         for ((applied, write), (reply, _)) in committed.applied.into_iter().zip(&writes).zip(others)
         {

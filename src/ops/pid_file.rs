@@ -3,7 +3,12 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const TRIES: usize = 20;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// This process's own, removed when it ends.
 #[derive(Debug)]
@@ -23,17 +28,9 @@ impl PidFile {
         };
         let folder = path.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(folder).map_err(failed)?;
-        let mut file = OpenOptions::new()
-            .create(true)
-            .write(true)
-            .truncate(false)
-            .open(path)
-            .map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(taken(path)),
-            Err(TryLockError::Error(e)) => return Err(failed(e)),
-        }
+        let Some(mut file) = lock(path).map_err(failed)? else {
+            return Err(taken(path));
+        };
         file.set_len(0)
             .and_then(|()| writeln!(file, "{}", std::process::id()))
             .map_err(failed)?;
@@ -50,6 +47,30 @@ impl Drop for PidFile {
             log::warn!("pid file {} cannot be removed: {e}", self.path.display());
         }
     }
+}
+
+/// The file, locked; nothing where another process holds it. Who only looks holds it for a moment.
+fn lock(path: &Path) -> io::Result<Option<File>> {
+    for _ in 0..TRIES {
+        let file = OpenOptions::new()
+            .create(true)
+            .write(true)
+            .truncate(false)
+            .open(path)?;
+        match file.try_lock() {
+            // one that was removed meanwhile names nobody
+            Ok(()) if is_in_place(&file, path) => return Ok(Some(file)),
+            Ok(()) | Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+            Err(TryLockError::Error(e)) => return Err(e),
+        }
+    }
+    Ok(None)
+}
+
+fn is_in_place(file: &File, path: &Path) -> bool {
+    let inode = |m: fs::Metadata| (m.dev(), m.ino());
+    let (ours, there) = (file.metadata().map(inode), fs::metadata(path).map(inode));
+    matches!((ours, there), (Ok(ours), Ok(there)) if ours == there)
 }
 
 fn taken(path: &Path) -> String {

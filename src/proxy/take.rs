@@ -79,7 +79,7 @@ async fn refuse_known(ctx: &Ctx, asking: &Asking) -> Result<(), Refusal> {
 
 /// The ledger cannot be used: refuse or serve, as configured. Serving ends where too much waits to be written.
 pub fn unwritable(ctx: &Ctx, error: &LedgerError) -> Result<(), Refusal> {
-    // the ledger's own thread says it in the log, once for all
+    // the ledger says it in the log, once for all
     log::debug!("{error}");
     match ctx.rules.config.ledger.on_error {
         OnError::Serve if !ctx.hub.services.ledger.is_overfull() => Ok(()),

@@ -32,9 +32,11 @@ pub(super) fn writer_again(file: &Path, durability: Durability) -> Result<Connec
         let place = file.display().to_string();
         Err(LedgerError::new(place, Kind::Lost, cause))
     };
-    refuse_a_folder(file)?;
-    if !file.exists() {
-        return lost("the file was moved or removed while in use");
+    if let Err(error) = refuse_absence(file) {
+        return match error.kind() == Kind::Missing {
+            true => lost("the file was moved or removed while in use"),
+            false => Err(error),
+        };
     }
     let db = open(file, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     match schema::look(file, &db)? {

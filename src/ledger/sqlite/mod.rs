@@ -107,16 +107,30 @@ impl SqliteStore {
 
     /// Brings the write-ahead log into the file that is open, wherever that has gone: by its name, the log would pass for
     /// that of any file that takes its place. SQLite itself does so for no file that was moved.
-    fn empty_log(&self) {
+    fn empty_log(&self) -> Result<(), LedgerError> {
         let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
-        if let Err(e) = self.db.query_row(checkpoint, (), |_| Ok(())) {
-            log::debug!("{}; its log stays beside it", self.fault(&e));
+        let busy = |row: &rusqlite::Row<'_>| row.get::<_, bool>(0);
+        match self.db.query_row(checkpoint, (), busy) {
+            Ok(false) => Ok(()),
+            Ok(true) => {
+                let cause = "another process still reads its write-ahead log";
+                Err(LedgerError::new(self.place.as_str(), Kind::Locked, cause))
+            }
+            Err(e) => Err(self.fault(&e)),
         }
     }
 
     /// Closes the file, or what was one: nothing of it may be open where it is opened again, or another in its place.
     fn let_go(&mut self) -> Result<(), LedgerError> {
-        self.empty_log();
+        if let Err(error) = self.empty_log() {
+            if error.is_locked() {
+                return Err(error);
+            }
+            log::warn!("{error}; its write-ahead log is set aside beside it, as -wal.lost");
+            self.at.set_log_aside().map_err(|e| {
+                LedgerError::new(self.place.as_str(), Kind::Unopenable, e.to_string())
+            })?;
+        }
         let nothing = Connection::open_in_memory().map_err(|e| self.fault(&e))?;
         self.db = nothing;
         Ok(())
@@ -125,7 +139,9 @@ impl SqliteStore {
     /// Whether the file that other processes see is still the one that is open here.
     fn check_place(&mut self) -> Result<(), LedgerError> {
         if let Some((kind, cause)) = self.at.fault() {
-            self.empty_log();
+            if let Err(error) = self.empty_log() {
+                log::debug!("{error}; its log stays beside it");
+            }
             return Err(LedgerError::new(self.place.as_str(), kind, cause));
         }
         Ok(())
@@ -220,7 +236,7 @@ impl Store for SqliteStore {
 
     fn reopen(&mut self) -> Result<(), LedgerError> {
         let is_another = self.at.is_taken();
-        if self.at.file.exists() {
+        if self.at.file.exists() && self.at.fault().is_some() {
             self.let_go()?;
         }
         let db = connect::writer_again(&self.at.file, self.durability)?;

@@ -187,6 +187,25 @@ fn a_log_that_was_removed_in_use_is_noticed_before_anything_is_written_to_it() {
 }
 
 #[test]
+fn a_ledger_put_in_place_waits_for_who_still_reads_the_log_of_the_old_one() {
+    let (scratch, mut store) = fresh();
+    let reader = Connection::open(scratch.database()).unwrap();
+    reader
+        .execute_batch("BEGIN; SELECT count(*) FROM entry")
+        .unwrap();
+    open(&mut store, "r");
+    let (other, mut elsewhere) = fresh();
+    settle(&mut elsewhere, complete(&running("restored")));
+    drop(elsewhere);
+    std::fs::rename(other.database(), scratch.database()).unwrap();
+    let error = store.reopen().unwrap_err();
+    assert!(error.to_string().contains("still reads"), "{error}");
+    drop(reader);
+    store.reopen().unwrap();
+    assert_eq!(total(&store).charged, 40, "the restored one's own entries");
+}
+
+#[test]
 fn processes_that_reach_a_file_by_different_names_see_each_other_live() {
     let (scratch, mut first) = fresh();
     open(&mut first, "r");

@@ -233,7 +233,7 @@ async fn after_a_full_disk_all_settlements_are_written_once() {
     until("some failures", || stage.ears.failures() > 3).await;
     stage.plan(|p| p.all = None);
     until("all to be settled", || stage.ears.state() == Some((0, 0))).await;
-    assert!(stage.ledger.is_up());
+    until("it to be up", || stage.ledger.is_up()).await;
     assert_eq!(
         stage.plan.lock().unwrap().reopened,
         0,
@@ -293,7 +293,7 @@ async fn while_a_commit_hangs_ends_are_known_and_nobody_waits_for_the_rest() {
     });
     closed.1.recv().unwrap();
     assert!(stage.ledger.open(opening("served")).await.is_err());
-    assert!(!stage.ledger.is_up());
+    until("the hang to be seen", || !stage.ledger.is_up()).await;
     stage.ledger.settle(ended(complete(&running("served"))));
     let found = stage.ledger.find(&acme(), &id("served")).await;
     let found = found.unwrap().expect("its end waits to be written");
@@ -305,7 +305,8 @@ async fn while_a_commit_hangs_ends_are_known_and_nobody_waits_for_the_rest() {
         assert!(stage.ledger.find(&acme(), &id("other")).await.is_err());
     }
     let took = crate::clock::instant().saturating_duration_since(from);
-    assert!(took < Duration::from_secs(1), "each waited: {took:?}");
+    // each of forty would wait for a second
+    assert!(took < Duration::from_secs(20), "each waited: {took:?}");
     assert_eq!(stage.ledger.unwritten(), 1);
     drop(opened.0);
     disk.join().unwrap();

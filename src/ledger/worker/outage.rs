@@ -91,7 +91,7 @@ impl Worker {
         let aside = self.backlog.aside();
         if aside == 0 {
             self.aside_error = None;
-            return self.sight.down.is_over();
+            return self.sight.down.recovers();
         }
         let error = self.aside_error.as_ref();
         let lasting = error.filter(|_| aside >= ASIDE_MAX).cloned();

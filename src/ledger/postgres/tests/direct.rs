@@ -117,9 +117,7 @@ fn an_id_that_is_there_already_is_read_and_answered_as_ever() {
     let reads_before = reads(&mut other);
     let opened = open_as(&mut other, 2, opening("r"));
     assert!(matches!(opened, Opened::Reopened(before) if before.charged_units == Units(7)));
-    let mut second = complete(&running("r"));
-    second.charged_units = Units(47);
-    settle(&mut other, second).unwrap();
+    settle(&mut other, complete(&running("r"))).unwrap();
     assert_eq!(
         reads(&mut other),
         reads_before + 1,

@@ -95,6 +95,8 @@ fn a_report_sums_what_an_export_holds_in_whatever_format() {
         let csv = ledger(ground, "report --format csv").out;
         let mut csv = csv.lines();
         let header: Vec<&str> = csv.next().unwrap().split(',').collect();
+        assert_eq!(jsonl.lines().count(), summed.len(), "{jsonl}");
+        assert_eq!(csv.clone().count(), summed.len());
         for (line, row) in jsonl.lines().zip(&summed) {
             assert_eq!(serde_json::from_str::<Value>(line).unwrap(), *row);
             let at = |name: &&str| line.find(&format!("\"{name}\":")).unwrap();
